@@ -2,6 +2,7 @@
 
 README.md: the table of APIs and the counts of configs, between their marker comments.
 docs/CONFIGS.md: every config with what kwire does with it.
+docs/FAULTS.md: the table of faults.
 docs/AUTHORIZATION.md: what each API requires. docs/METRICS.md: see `metrics_docs.py`.
 `--check` only tells whether they are up to date; `tests/unit/test_docs.py` calls the same
 functions.
@@ -16,6 +17,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from kwire.cli import tables  # noqa: E402
+from kwire.faults.kinds import KINDS  # noqa: E402
 from tools import metrics_docs  # noqa: E402
 
 SCOPE_TITLES = {
@@ -139,6 +141,26 @@ def authorization_page() -> str:
     return "\n".join(parts)
 
 
+def faults_table() -> str:
+    """The faults there are, with their options."""
+    rows: list[tuple[object, ...]] = []
+    for kind in KINDS.values():
+        options = [
+            f"`{one.name}`" + ("" if one.default is None else f" ({str(one.default).lower()})")
+            for one in kind.options
+        ]
+        needed = [f"`{name}`" for name in kind.needs]
+        rows.append((f"`{kind.name}`", kind.text, kind.looks, ", ".join(needed + options) or "-"))
+    return markdown(("fault", "does", "looks like", "needs, options (default)"), rows)
+
+
+def faults_page() -> str:
+    """docs/FAULTS.md: its table of faults is made anew."""
+    begin, end = "<!-- generated: faults -->", "<!-- end: faults -->"
+    head, _, rest = (ROOT / "docs/FAULTS.md").read_text().partition(begin)
+    return f"{head}{begin}\n{faults_table()}\n{end}{rest.partition(end)[2]}"
+
+
 def documents() -> dict[pathlib.Path, str]:
     """Path -> text as it should be, of every document that is generated wholly or in part."""
     readme = ROOT / "README.md"
@@ -147,6 +169,7 @@ def documents() -> dict[pathlib.Path, str]:
         ROOT / "docs/CONFIGS.md": configs_page(),
         ROOT / "docs/AUTHORIZATION.md": authorization_page(),
         ROOT / "docs/METRICS.md": metrics_docs.page(markdown),
+        ROOT / "docs/FAULTS.md": faults_page(),
     }
 
 

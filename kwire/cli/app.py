@@ -16,6 +16,7 @@ from kwire.cli import operations, output
 from kwire.cli.acls import acl_app
 from kwire.cli.client import Client
 from kwire.cli.consume import consume
+from kwire.cli.faults import fault_app
 from kwire.cli.groups import group_app
 from kwire.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, CommandConfig
 from kwire.cli.produce import produce
@@ -46,6 +47,7 @@ app = typer.Typer(
 app.add_typer(topic_app, name="topic")
 app.add_typer(group_app, name="group")
 app.add_typer(share_app, name="share")
+app.add_typer(fault_app, name="fault")
 app.add_typer(security_app, name="security")
 app.add_typer(acl_app, name="acl")
 app.command("produce")(produce)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, Future, Task
 
     from kwire.cli.secure import Secure
+    from kwire.cli.serve_faults import ServedFaults
     from kwire.node.node import Node
 
 T = TypeVar("T")
@@ -28,6 +29,7 @@ logger = logging.getLogger(__name__)
 EXIT_FAILED = 1
 PORT_MAX = 65535
 DEFAULT_PORT = 9092
+DEFAULT_FAULT_LISTENER = "127.0.0.1:9097"
 CLUSTER_FILE = "cluster.properties"
 """Marks the data directory of `--brokers N`."""
 
@@ -78,6 +80,8 @@ def load_config(arguments: ServeArguments, ephemeral_directory: str | None) -> B
     overrides = dict(arguments.overrides)
     if arguments.no_http:
         overrides["http.listeners"] = ""
+    if arguments.faults:
+        overrides.setdefault("kwire.fault.listeners", DEFAULT_FAULT_LISTENER)
     protocol = "SASL_SSL" if arguments.secure else "PLAINTEXT"
     if arguments.secure and arguments.listen is None:
         overrides.setdefault("listeners", _listener("localhost", DEFAULT_PORT, protocol))
@@ -179,7 +183,21 @@ def _run(config: BrokerConfig, arguments: ServeArguments) -> int:
     tune_malloc()
     loop = new_event_loop()
     by_default = (config.developer or arguments.supervised) and not arguments.no_http
-    node = Node(config, loop, features=arguments.features, http_by_default=by_default)
+    faults = None
+    if config["kwire.fault.listeners"]:
+        from kwire.cli.serve_faults import ServedFaults
+
+        faults = ServedFaults(config)
+    node = Node(
+        config,
+        loop,
+        features=arguments.features,
+        clock=None if faults is None else faults.clock,
+        files=None if faults is None else faults.files,
+        http_by_default=by_default,
+    )
+    if faults is not None:
+        faults.attach(node)
     if arguments.secured is not None:
         node.directory_identities.scram = [arguments.secured.scram]
     trace = None
@@ -190,7 +208,7 @@ def _run(config: BrokerConfig, arguments: ServeArguments) -> int:
             trace = ServeTrace(loop, node.clock, arguments.trace)
             node.request_steps.set_tap(trace.tap(node.listeners.local_address))
         try:
-            return loop.run_until_complete(_serve_until_stopped(node, loop, arguments))
+            return loop.run_until_complete(_serve_until_stopped(node, loop, arguments, faults))
         finally:
             if trace is not None:
                 loop.run_until_complete(trace.close())
@@ -218,7 +236,7 @@ def _warn_of_open_listeners(config: BrokerConfig) -> None:
 
 
 async def _serve_until_stopped(
-    node: Node, loop: AbstractEventLoop, arguments: ServeArguments
+    node: Node, loop: AbstractEventLoop, arguments: ServeArguments, faults: ServedFaults | None
 ) -> int:
     stopped: Future[int] = loop.create_future()
 
@@ -231,7 +249,7 @@ async def _serve_until_stopped(
     if arguments.supervised:
         loop.add_reader(sys.stdin.fileno(), _stop_at_end_of_input, loop, stop)
     node.on_fatal = lambda reason: None if stopped.done() else stopped.set_result(EXIT_FAILED)
-    starting = loop.create_task(node.start())
+    starting = loop.create_task(node.start() if faults is None else faults.start(node.start))
     await _first_of(loop, starting, stopped)
     error = starting.exception() if starting.done() else None
     if error is not None:
@@ -243,6 +261,8 @@ async def _serve_until_stopped(
         sys.stdout.write(f"kwire ready on {shown}:{port}\n")
         if node.http is not None:
             sys.stdout.writelines(f"http on {url}\n" for url in node.http.addresses())
+        if faults is not None:
+            sys.stdout.writelines(f"faults on {address}\n" for address in faults.addresses)
         if arguments.secured is not None:
             from kwire.cli.secure import client_settings
 
@@ -256,6 +276,8 @@ async def _serve_until_stopped(
         starting.cancel()
         await _ended(starting)
     status = stopped.result() if stopped.done() else 0
+    if faults is not None:
+        faults.stop()
     await node.stop()
     return status
 

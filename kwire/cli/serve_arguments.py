@@ -11,6 +11,7 @@ USAGE = """\
 usage: kwire serve [--listen HOST:PORT] [--advertise HOST:PORT]
                    [--data-dir DIR | --ephemeral] [--config server.properties]
                    [--brokers N] [--env] [--no-http] [--secure] [--trace FILE]
+                   [--brokers N] [--env] [--no-http] [--secure] [--faults]
                    [--feature NAME=LEVEL]... [-o name=value]...
 
 Serve a Kafka broker. Without options: on localhost:9092, keeping its data in the
@@ -33,6 +34,8 @@ user's data directory.
                           127.0.0.1:8080 or the next free port (needs kwire[http])
   --trace FILE            write requests and replies as lines of JSON, compressed where FILE
                           ends with .gz; kwire trace reads them
+  --faults                faults on command, by kwire fault and a control API on
+                          127.0.0.1:9097 (-o kwire.fault.listeners=HOST:PORT)
   --feature NAME=LEVEL    a feature level, used when the data directory is formatted
   -o name=value           one setting by Kafka's name; wins over all others
 
@@ -62,6 +65,7 @@ class ServeArguments:
         self.no_http = False
         self.secure = False
         self.trace: str | None = None
+        self.faults = False
         self.secured: Secure | None = None  # what that has made
         self.overrides: dict[str, str] = {}
         self.features: dict[str, int] = {}
@@ -83,6 +87,7 @@ _OTHERS = (
     "--env",
     "--no-http",
     "--secure",
+    "--faults",
     "--brokers",
     "--feature",
     "-o",
@@ -105,6 +110,8 @@ def parse_serve(arguments: list[str]) -> ServeArguments:
             result.no_http = True
         elif name == "--secure" and not equals:
             result.secure = True
+        elif name == "--faults" and not equals:
+            result.faults = True
         elif name == "--supervised" and not equals:
             result.supervised = True  # by `serve --brokers`: stop when stdin ends
         elif name == "--brokers":
@@ -125,6 +132,10 @@ def parse_serve(arguments: list[str]) -> ServeArguments:
         raise UsageError("--secure is for one broker without --config, --brokers and --env")
     if result.trace is not None and result.brokers:
         raise UsageError("--trace is for one broker; kwire proxy sees the traffic of --brokers")
+    if result.faults and result.brokers:
+        raise UsageError(
+            "--faults is for one broker; of several say -o kwire.fault.listeners=127.0.0.1:0"
+        )
     return result
 
 

@@ -45,17 +45,31 @@ SAME = frozenset(
 """By these an entry of a response is that of the request."""
 SCALARS = ("group_id", "transactional_id", "key", *TOPIC_FIELDS)
 """What an entry is that has no fields: the first of these that the answer has."""
+BEFORE_READING = frozenset(
+    (
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.INCONSISTENT_TOPIC_ID,
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    )
+)
+"""Errors of a Fetch that are found before the log is read: no transaction was aborted, where that
+is unknown with all others."""
+NO_PROTOCOL_FROM = 7
+"""From this version on a JoinGroup response has no protocol where there is an error."""
 EMPTY_LISTS = ("aborted_transactions",)
 EMPTY_BYTES = ("records",)
 
 
 def error_response(
-    place: Place, request: Struct, code: ErrorCode, chosen: Chosen, name_of: NameOf
+    place: Place, request: Struct, version: int, code: ErrorCode, chosen: Chosen, name_of: NameOf
 ) -> Message:
     """The response with `code` for all chosen entries, and nothing else."""
     response: Message = m.response_class(place.api_key)()
     if not place.answered:
         _set_error(response, code)
+        if isinstance(response, m.JoinGroupResponse) and version >= NO_PROTOCOL_FROM:
+            response.protocol_name = None
         return response
     builder = _Builder(response, code, chosen, name_of)
     builder.fill(request, response, response.SCHEMA.root, place.asked, place.answered, None)
@@ -135,12 +149,10 @@ def _set_error(entry: Struct, code: ErrorCode) -> None:
     for field in entry.FIELDS:
         if field in ERROR_FIELDS:
             setattr(entry, field, int(code))
-        elif field in UNKNOWN and not (
-            field == "producer_id" and "transactional_id" in entry.FIELDS
-        ):
+        elif field in UNKNOWN and "transaction_state" not in entry.FIELDS:
             setattr(entry, field, UNKNOWN[field])
         elif field in EMPTY_LISTS:
-            setattr(entry, field, [])
+            setattr(entry, field, [] if code in BEFORE_READING else None)
         elif field in EMPTY_BYTES:
             setattr(entry, field, b"")
 

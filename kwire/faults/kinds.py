@@ -46,7 +46,6 @@ class Kind(NamedTuple):
     selectors: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
     apis: tuple[str, ...] = ()
-    times: int | None = None
 
 
 REQUEST_SELECTORS = (
@@ -106,16 +105,6 @@ KINDS: dict[str, Kind] = {
             "NOT_COORDINATOR for requests to coordinators",
             "a coordinator that has just moved",
             selectors=REQUEST_SELECTORS,
-        ),
-        Kind(
-            "fenced-member",
-            Acts.REQUEST,
-            "UNKNOWN_MEMBER_ID (classic), FENCED_INSTANCE_ID (static), FENCED_MEMBER_EPOCH "
-            "(consumer groups) for a heartbeat",
-            "a member that was thrown out of its group",
-            selectors=REQUEST_SELECTORS,
-            apis=("Heartbeat", "ConsumerGroupHeartbeat", "ShareGroupHeartbeat"),
-            times=1,
         ),
         Kind(
             "delay",
@@ -204,6 +193,15 @@ KINDS: dict[str, Kind] = {
             "the first one is fenced, and its open transaction aborted",
             selectors=("transactional_id",),
             needs=("transactional_id",),
+        ),
+        Kind(
+            "fence-member",
+            Acts.ONCE,
+            "removes a member from its group, of any kind; `member` left out: all members",
+            "a member whose session has ended: its next request is answered UNKNOWN_MEMBER_ID",
+            (Option("member", "text", "", "member id"),),
+            ("group",),
+            ("group",),
         ),
         Kind(
             "rebalance",

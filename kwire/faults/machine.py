@@ -51,7 +51,7 @@ BY_LEADERS = frozenset(
         *(ApiKey.SHARE_FETCH, ApiKey.SHARE_ACKNOWLEDGE),
     )
 )
-REFUSING = frozenset(("error", "fenced-member", *MOVED))
+REFUSING = frozenset(("error", *MOVED))
 
 
 class Asked(NamedTuple):
@@ -247,27 +247,13 @@ def _chooser(rule: Rule) -> Chosen:
 
 def _refused(rule: Rule, asked: Asked, chosen: Chosen) -> Refused | None:
     """The error of a rule in the response of this request; None where it cannot carry it."""
-    if rule.kind.name == "fenced-member":
-        code = fenced_code(asked.request)
-    elif rule.kind.name == "error":
-        code = rule.code
-    else:
-        code = MOVED[rule.kind.name]
+    code = rule.code if rule.kind.name == "error" else MOVED[rule.kind.name]
     for place in places_of(asked.api_key, code, asked.api_version):
         if not place.asked and rule.topic is None:
             return Refused(place, code, chosen, rule.is_on("after"))
         if place.asked and has_entries(asked.request, place.asked):
             return Refused(place, code, chosen, rule.is_on("after"))
     return None
-
-
-def fenced_code(request: Message) -> ErrorCode:
-    """What a member hears that is none any more, as Apache Kafka 4.4 says it."""
-    if isinstance(request, m.ConsumerGroupHeartbeatRequest):
-        return ErrorCode.FENCED_MEMBER_EPOCH
-    if isinstance(request, m.HeartbeatRequest) and request.group_instance_id is not None:
-        return ErrorCode.FENCED_INSTANCE_ID
-    return ErrorCode.UNKNOWN_MEMBER_ID
 
 
 def _add(plan: Plan, rule: Rule, asked: Asked, chosen: Chosen) -> None:

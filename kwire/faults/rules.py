@@ -59,8 +59,6 @@ class Rule(NamedTuple):
                 continue  # it goes without saying
             if value is not None and value != Rule._field_defaults[name]:
                 told[name] = API_KEYS[_KEYS[value]].name if name == "api" else value
-        if self.kind.times is not None and self.times == self.kind.times:
-            told.pop("times", None)
         for option in self.kind.options:
             if self.options[option.name] != option.default:
                 told[option.name] = self.options[option.name]
@@ -107,7 +105,7 @@ def parse_rule(given: Mapping[str, Given]) -> Rule:
         group=_text(known, "group"),
         transactional_id=_text(known, "transactional_id"),
         broker=_number(known, "broker"),
-        times=_number(known, "times", least=1) or kind.times,
+        times=_number(known, "times", least=1),
         skip=_number(known, "skip") or 0,
         probability=_probability(known.get("probability")),
         seed=_number(known, "seed", most=SEED_MAX) or 0,

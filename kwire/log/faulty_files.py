@@ -92,13 +92,21 @@ class FaultyFiles(SystemFiles):
 
     def rename(self, source: str, target: str) -> None:
         super().rename(source, target)
-        self._paths = {handle: _moved(path, source, target) for handle, path in self._paths.items()}
+        for handle, path in list(self._paths.items()):  # other threads open files meanwhile
+            if (moved := _moved(path, source, target)) != path:
+                self._paths[handle] = moved
         self._unsynced.pop(target, None)
-        self._unsynced = {_moved(path, source, target): one for path, one in self._unsynced.items()}
+        for path in list(self._unsynced):
+            if (moved := _moved(path, source, target)) != path:
+                self._unsynced[moved] = self._unsynced.pop(path)
 
     def unlink(self, path: str) -> None:
         super().unlink(path)
         self._unsynced.pop(path, None)
+
+    def unsynced(self) -> list[str]:
+        """The files that a loss of power would change."""
+        return list(self._unsynced)
 
     def lose_power(self) -> int:
         """Take back what was not synced; how many files have lost something.

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeAlias, TypeVar
 
 from kwire.clock import SkewedClock
+from kwire.config.broker_config import BrokerConfig
 from kwire.faults.errors import FaultError
 from kwire.faults.kinds import Acts, Given
 from kwire.faults.machine import Fault, Faults
@@ -20,12 +21,21 @@ from kwire.log.faulty_files import FaultyFiles
 from kwire.node.waiting import end_of
 from kwire.pending import Pending
 from kwire.protocol import messages as m
+from kwire.protocol.api_keys import ApiKey
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.structs import Message, Request
 from kwire.server.faulted_requests import FaultedRequests
 from kwire.server.request_steps import RequestSteps
 
 Told = dict[str, Given]
+LeaveRequest: TypeAlias = (
+    m.LeaveGroupRequest | m.ConsumerGroupHeartbeatRequest | m.ShareGroupHeartbeatRequest
+)
+LeaveResponse: TypeAlias = (
+    m.LeaveGroupResponse | m.ConsumerGroupHeartbeatResponse | m.ShareGroupHeartbeatResponse
+)
+Leave: TypeAlias = Callable[[], Pending[LeaveResponse]]
+"""One member leaves its group."""
 ResponseT = TypeVar("ResponseT", bound=Message)
 
 CLIENT_ID = "kwire-fault"
@@ -33,6 +43,8 @@ SESSION_TIMEOUT_MS = 10_000
 TRANSACTION_TIMEOUT_MS = 60_000
 TIMEOUT_S = 10.0
 PAUSE_S = 0.02
+LEAVES = -1
+"""The epoch of a member that leaves."""
 PASSING = (ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 
 
@@ -48,6 +60,62 @@ class AskController(Protocol):
     """The active controller, in this node's name."""
 
     def __call__(self, request: Request[ResponseT], /) -> Pending[ResponseT]: ...
+
+
+class Channel(Protocol):
+    """The way to the active controller."""
+
+    def forward(self, request: Request[ResponseT], requester: None, /) -> Pending[ResponseT]: ...
+
+
+class LocalRequests(Protocol):
+    """This node's own handlers."""
+
+    @property
+    def execute(self) -> Ask: ...
+
+
+class FaultyNode(Protocol):
+    """What faults touch of a node."""
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop: ...
+
+    @property
+    def broker_id(self) -> int: ...
+
+    @property
+    def config(self) -> BrokerConfig: ...
+
+    @property
+    def request_steps(self) -> RequestSteps: ...
+
+    @property
+    def image(self) -> MetadataImage: ...
+
+    @property
+    def local_requests(self) -> LocalRequests: ...
+
+    @property
+    def controller_channel(self) -> Channel: ...
+
+
+def faults_of(
+    node: FaultyNode, files: FaultyFiles, clock: SkewedClock, lose_power: Callable[[], None]
+) -> NodeFaults:
+    """The faults of a node that was made with these files and this clock."""
+    return NodeFaults(
+        node.loop,
+        broker_id=node.broker_id,
+        steps=node.request_steps,
+        files=files,
+        clock=clock,
+        image=lambda: node.image,
+        ask=node.local_requests.execute,
+        ask_controller=lambda request: node.controller_channel.forward(request, None),
+        lose_power=lose_power,
+        controller_listeners=node.config.controller_listener_names(),
+    )
 
 
 class NodeFaults:
@@ -134,6 +202,8 @@ class NodeFaults:
                     await self._fence(rule.transactional_id or "")
                 elif rule.kind.name == "rebalance":
                     await self._rebalance(rule.group or "")
+                elif rule.kind.name == "fence-member":
+                    await self._remove_members(rule.group or "", str(rule.options["member"]))
                 else:
                     assert rule.kind.name == "power-loss", rule.kind.name
                     self._loop.call_soon(self._lose_power)
@@ -187,7 +257,7 @@ class NodeFaults:
 
     async def _rebalance(self, group_id: str) -> None:
         groups = await self._done(
-            self._ask(m.DescribeGroupsRequest.API_KEY or 0, 5, _describe(group_id))
+            self._ask(int(ApiKey.DESCRIBE_GROUPS), 5, m.DescribeGroupsRequest(groups=[group_id]))
         )
         group = groups.groups[0]
         _check(group.error_code)
@@ -201,17 +271,85 @@ class NodeFaults:
             protocol_type=group.protocol_type,
             protocols=[shape.JoinGroupRequestProtocol(name=group.protocol_data)],
         )
-        told = await self._done(self._ask(m.JoinGroupRequest.API_KEY or 0, 5, join))
+        told = await self._done(self._ask(int(ApiKey.JOIN_GROUP), 5, join))
         _check(told.error_code, ErrorCode.MEMBER_ID_REQUIRED)
         member_id = told.member_id
-        joining = self._ask(m.JoinGroupRequest.API_KEY or 0, 5, join.copy(member_id=member_id))
+        joining = self._ask(int(ApiKey.JOIN_GROUP), 5, join.copy(member_id=member_id))
         leave = m.LeaveGroupRequest(
             group_id=group_id,
             members=[m.LeaveGroupRequest.MemberIdentity(member_id=member_id)],
         )
-        left = await self._done(self._ask(m.LeaveGroupRequest.API_KEY or 0, 4, leave))
+        left = await self._done(self._ask(int(ApiKey.LEAVE_GROUP), 4, leave))
         joining.cancel()
         _check(left.error_code)
+
+    async def _remove_members(self, group_id: str, member_id: str) -> None:
+        """As an administrator removes members, and as members leave."""
+        leaving = await self._classic_members(group_id)
+        leaving = leaving or await self._consumers(group_id)
+        leaving = leaving or await self._share_consumers(group_id)
+        if member_id not in ("", *leaving):
+            known = ", ".join(leaving) or "none, the group has no members"
+            raise FaultError(f"member={member_id} is not in {group_id}; accepted: {known}")
+        if not leaving:
+            raise FaultError(f"group={group_id} has no members")
+        for one, leave in leaving.items():
+            if member_id in ("", one):
+                _check((await self._done(leave())).error_code)
+
+    async def _classic_members(self, group_id: str) -> dict[str, Leave]:
+        found = await self._done(
+            self._ask(int(ApiKey.DESCRIBE_GROUPS), 5, m.DescribeGroupsRequest(groups=[group_id]))
+        )
+        _check(found.groups[0].error_code, ErrorCode.GROUP_ID_NOT_FOUND)
+        named = m.LeaveGroupRequest.MemberIdentity
+        return {
+            one.member_id: self._leaving(
+                ApiKey.LEAVE_GROUP,
+                4,
+                m.LeaveGroupRequest(
+                    group_id=group_id,
+                    members=[
+                        named(member_id=one.member_id, group_instance_id=one.group_instance_id)
+                    ],
+                ),
+            )
+            for one in found.groups[0].members
+        }
+
+    async def _consumers(self, group_id: str) -> dict[str, Leave]:
+        request = m.ConsumerGroupDescribeRequest(group_ids=[group_id])
+        found = await self._done(self._ask(int(ApiKey.CONSUMER_GROUP_DESCRIBE), 1, request))
+        return {
+            one.member_id: self._leaving(
+                ApiKey.CONSUMER_GROUP_HEARTBEAT,
+                1,
+                m.ConsumerGroupHeartbeatRequest(
+                    group_id=group_id,
+                    member_id=one.member_id,
+                    instance_id=one.instance_id,
+                    member_epoch=LEAVES,
+                ),
+            )
+            for one in found.groups[0].members
+        }
+
+    async def _share_consumers(self, group_id: str) -> dict[str, Leave]:
+        request = m.ShareGroupDescribeRequest(group_ids=[group_id])
+        found = await self._done(self._ask(int(ApiKey.SHARE_GROUP_DESCRIBE), 1, request))
+        return {
+            one.member_id: self._leaving(
+                ApiKey.SHARE_GROUP_HEARTBEAT,
+                1,
+                m.ShareGroupHeartbeatRequest(
+                    group_id=group_id, member_id=one.member_id, member_epoch=LEAVES
+                ),
+            )
+            for one in found.groups[0].members
+        }
+
+    def _leaving(self, api_key: ApiKey, version: int, request: LeaveRequest) -> Leave:
+        return lambda: self._ask(int(api_key), version, request)
 
     async def _until_done(self, request: m.InitProducerIdRequest, version: int) -> None:
         while True:
@@ -224,10 +362,6 @@ class NodeFaults:
     async def _done(self, pending: Pending[ResponseT]) -> ResponseT:
         await end_of(self._loop, pending)
         return pending.result()
-
-
-def _describe(group_id: str) -> m.DescribeGroupsRequest:
-    return m.DescribeGroupsRequest(groups=[group_id])
 
 
 def _check(code: int, *also: ErrorCode) -> None:

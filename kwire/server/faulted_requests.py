@@ -15,7 +15,7 @@ from kwire.faults.answers import Chosen, error_response, merge, without
 from kwire.faults.asked import Entry, NameOf, topic_of
 from kwire.faults.kinds import Acts
 from kwire.faults.machine import Asked, Faults
-from kwire.faults.plan import Plan
+from kwire.faults.plan import Plan, Refused
 from kwire.log.types import FileSlice
 from kwire.pending import Pending
 from kwire.protocol import messages as m
@@ -131,10 +131,14 @@ class _FaultedRequest:
         self._outcome: Pending[Response] = Pending(self._cancel)
         self._timer: asyncio.TimerHandle | None = None
         self._executed: Pending[Response] | None = None
-        self._refused = [
-            (each, error_response(each.place, request, each.code, each.chosen, means.name_of))
-            for each in plan.refused
-        ]
+        self._refused = [(each, self._error(each)) for each in plan.refused]
+
+    def _error(self, each: Refused) -> Message:
+        means = self._means
+        version = means.context.api_version
+        return error_response(
+            each.place, self._request, version, each.code, each.chosen, means.name_of
+        )
 
     def start(self) -> Pending[Response]:
         if self._plan.delay_ms:
@@ -193,6 +197,8 @@ class _FaultedRequest:
         for each in self._plan.refused:
             if request is not None and not each.after:
                 request = without(each.place, request, each.chosen, name_of)
+        if request is None and isinstance(self._request, m.MetadataRequest):
+            request = self._request.copy(topics=[])  # what it tells of brokers is told
         for place, chosen in self._plan.hidden:
             if request is not None:
                 request = without(place, request, chosen, name_of)

@@ -328,7 +328,7 @@ class DelayedShareFetch:
             self._deadline = self._deadlines.add(self._limits.wait_ms, self._expired)
         self._waits = True
         for target in self._targets:
-            target.led.wait(self)
+            target.led.wait(self, self._ask.member_id)
 
     def _stop_waiting(self) -> None:
         if self._waits:
@@ -347,4 +347,8 @@ class DelayedShareFetch:
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
+        is_served = any(target.acquired for target in self._targets)
+        if is_served or self._is_last:
+            for target in self._targets:
+                target.led.waited(self._ask.member_id, is_served)
         self._done()

@@ -4,7 +4,9 @@ It opens by reading the state; a group that has none begins where `share.auto.of
 Changes are written in their order, one write at a time: what comes meanwhile goes with the next
 one. A write that is fenced ends it: the next fetch opens it anew. Locks expire by one timer, which
 stands at the earliest of them. Who waits for records is woken in the order of waiting, until
-nothing is left to acquire. Source: KIP-932; measured on Apache Kafka 4.4.
+nothing is left to acquire; a member whose fetch ended in vain does not lose its place, or those
+that were served at the beginning would be served for ever where there are more members than a
+wait's time is enough for. Source: KIP-932; measured on Apache Kafka 4.4.
 """
 
 from __future__ import annotations
@@ -36,6 +38,7 @@ from kwire.share.settings import ShareSettings
 NO_OFFSET = -1
 FIRST_READ_BYTES, READ_BYTES_MIN = 1 << 20, 1 << 16
 """Of a partition whose records are of unknown and of known size."""
+UNSERVED_MAX = 10_000
 
 FENCING = (
     ErrorCode.FENCED_LEADER_EPOCH,
@@ -128,6 +131,7 @@ class LedPartition:
         "_batch_bytes",
         "_begun_ms",
         "_changes",
+        "_first",
         "_is_opening",
         "_is_wanted",
         "_is_writing",
@@ -135,6 +139,7 @@ class LedPartition:
         "_record_bytes",
         "_timer",
         "_timer_ms",
+        "_unserved",
         "expired_locks",
         "failure",
         "group_id",
@@ -158,6 +163,8 @@ class LedPartition:
         self.waiters: dict[Waiter, None] = {}
         self.expired_locks = 0  # records whose locks ran out
         self._begun_ms = 0
+        self._first: dict[Waiter, None] = {}  # those of members that are unserved
+        self._unserved: dict[str, None] = {}  # members whose last fetch waited in vain
         self._is_opening = False
         self._is_wanted = False
         self._changes: list[tuple[StateChange, Pending[None]]] = []
@@ -230,17 +237,30 @@ class LedPartition:
 
     # -- who waits
 
-    def wait(self, waiter: Waiter) -> None:
-        """Wake `waiter` when there may be records for it."""
+    def wait(self, waiter: Waiter, member_id: str) -> None:
+        """Wake `waiter` when there may be records for it; before others when its member has waited
+        in vain."""
         if not self.waiters:
             self.partition.data_listeners[self] = None
         self.waiters[waiter] = None
+        if member_id in self._unserved:
+            self._first[waiter] = None
 
     def stop_waiting(self, waiter: Waiter) -> None:
         """Does nothing for one that does not wait."""
         self.waiters.pop(waiter, None)
+        self._first.pop(waiter, None)
         if not self.waiters:
             self.partition.data_listeners.pop(self, None)
+
+    def waited(self, member_id: str, is_served: bool) -> None:
+        """A member's fetch is over: with records, or in vain."""
+        if is_served:
+            self._unserved.pop(member_id, None)
+            return
+        if len(self._unserved) >= UNSERVED_MAX:  # members whose sessions ended meanwhile
+            self._unserved.clear()
+        self._unserved[member_id] = None
 
     def has_records(self) -> bool:
         """Whether a read would find something that can be acquired."""
@@ -284,13 +304,14 @@ class LedPartition:
             self._batch_bytes = max(sizes)
 
     def wake(self) -> None:
-        """Let those who wait have what there is, the longest waiting first."""
+        """Let those who wait have what there is: those of members that have waited in vain before,
+        and then the longest waiting first."""
         if self.waiters:
             self._around.wake(self)
 
     def wake_waiters(self) -> None:
         """See `wake`."""
-        for waiter in list(self.waiters):
+        for waiter in list({**self._first, **self.waiters}):
             if self.failure is None and not self.has_records():
                 return
             if waiter in self.waiters:
@@ -330,6 +351,7 @@ class LedPartition:
 
     def release(self, member_id: str) -> Pending[None]:
         """A member goes: what it has is free when that is written."""
+        self._unserved.pop(member_id, None)
         if not self.state.is_active:
             return Pending.completed(None)
         return self._write(self.state.release(member_id))

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from kwire.testing.groups import Group as Group
     from kwire.testing.records import Record as Record
     from kwire.testing.records import assert_records as assert_records
+    from kwire.testing.snapshots import Snapshot as Snapshot
     from kwire.testing.topics import Topic as Topic
     from kwire.testing.waiting import NotInTime as NotInTime
     from kwire.testing.waiting import until as until
@@ -41,6 +42,7 @@ _HOMES = {
     "KafkaContainer": "container",
     "NotInTime": "waiting",
     "Record": "records",
+    "Snapshot": "snapshots",
     "Topic": "topics",
     "assert_records": "records",
     "until": "waiting",

@@ -28,6 +28,11 @@ class BlockingClient:
             self._thread.start()
         return self._thread.run(self._do(work))
 
+    def disconnect(self) -> None:
+        """Forget what is known of the cluster; the next call connects anew."""
+        if self._thread is not None:
+            self._thread.run(self._forget())
+
     def close(self) -> None:
         """End the loop and its thread; nothing when they were not needed."""
         thread, self._thread = self._thread, None

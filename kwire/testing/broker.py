@@ -17,6 +17,7 @@ from kwire.testing.brokers.runner import HOST, BrokerFailed, Runner, Setting, se
 from kwire.testing.brokers.thread_runner import ThreadRunner
 from kwire.testing.faults import Faults
 from kwire.testing.groups import Group
+from kwire.testing.snapshots import Snapshot
 from kwire.testing.topics import Topic
 
 SMALL_INTERNAL_TOPICS = {
@@ -60,6 +61,8 @@ class Broker:
             is_durable = self._temporary is None
             self._runner = ThreadRunner("broker", self._settings, port=port, is_durable=is_durable)
         self._client = BlockingClient(lambda: self.bootstrap)
+        self._is_process = process
+        self._snapshots: list[Snapshot] = []
 
     def _settings(self, port: int) -> Mapping[str, str]:
         host = f"[{self.host}]" if ":" in self.host else self.host
@@ -71,13 +74,13 @@ class Broker:
         }
 
     def __enter__(self) -> Self:
-        return self.start()
+        return self if self.is_running else self.start()  # a fork runs already
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
     async def __aenter__(self) -> Self:
-        return await asyncio.to_thread(self.start)
+        return await asyncio.to_thread(self.__enter__)
 
     async def __aexit__(self, *_: object) -> None:
         await asyncio.to_thread(self.close)
@@ -136,9 +139,61 @@ class Broker:
         """End a pause."""
         self._runner.resume()
 
+    # -- its state
+
+    def snapshot(self) -> Snapshot:
+        """Keep its state as it is now: topics, records, offsets, groups, transactions, configs. It
+        goes on meanwhile; what is not acknowledged yet may be in it or not. BrokerFailed."""
+        if not self._runner.port:
+            raise BrokerFailed("a broker has no state to be kept before its first start")
+        taken = self._runner.while_still(
+            lambda: Snapshot.of(self.directory, self._options(), links=self._runner.links)
+        )
+        self._snapshots.append(taken)
+        return taken
+
+    def restore(self, snapshot: Snapshot) -> Self:
+        """Go back to a state that was kept, on the same port; connections are cut. BrokerFailed,
+        and nothing has happened, for one that this broker cannot have."""
+        if not isinstance(snapshot, Snapshot):
+            raise TypeError(f"restore({snapshot!r}): expected what snapshot() has given")
+        snapshot.check(self._options())
+        self._client.disconnect()
+        self._runner.kill()
+        snapshot.put(self.directory)
+        return self.start()
+
+    def reset(self) -> Self:
+        """Begin anew without anything, on the same port; connections are cut."""
+        self._client.disconnect()
+        self._runner.kill()
+        for entry in self.directory.iterdir() if self.directory.exists() else ():
+            if entry.is_dir() and not entry.is_symlink():
+                shutil.rmtree(entry)
+            else:
+                entry.unlink()
+        return self.start()
+
+    def fork(self) -> Broker:
+        """Another broker, on a port of its own, that begins with the state of this one; it runs,
+        and has to be closed (a context manager). Both go on by themselves."""
+        with self.snapshot() as taken:
+            made = Broker(config=self._config, process=self._is_process, host=self.host)
+            try:
+                taken.put(made.directory)
+                return made.start()
+            except BaseException:
+                made.close()
+                raise
+
+    def _options(self) -> dict[str, str]:
+        return dict(self._settings(0))
+
     def close(self) -> None:
-        """End it, and its data if that is temporary."""
+        """End it, its snapshots, and its data if that is temporary."""
         try:
+            for taken in self._snapshots:
+                taken.close()
             self._client.close()
             if self._temporary is not None:
                 self._runner.kill()  # nobody needs what a stop in order would keep

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Callable
 
 from kwire.node.fault_client import FaultClient
-from kwire.testing.brokers.runner import HOST, BrokerFailed, FaultControl, StartSettings
+from kwire.testing.brokers.runner import HOST, BrokerFailed, FaultControl, StartSettings, T
 from kwire.testing.cluster.process import NodeFailed, ServeProcess
 from kwire.testing.waiting import wait_until
 
@@ -26,6 +27,7 @@ class ProcessRunner:
         self.port = port
         self._settings = settings
         self._process = ServeProcess(name)
+        self._is_paused = False
 
     @property
     def is_running(self) -> bool:
@@ -34,6 +36,7 @@ class ProcessRunner:
     def start(self) -> None:
         if self.is_running:
             raise BrokerFailed(f"{self.name} is running")
+        self._is_paused = False
         command = [sys.executable, "-m", "kwire", "serve", "--no-http"]
         for name, value in self._settings(self.port).items():
             command += ["-o", f"{name}={value}"]
@@ -80,9 +83,24 @@ class ProcessRunner:
 
     def pause(self) -> None:
         self._running().pause()
+        self._is_paused = True
 
     def resume(self) -> None:
         self._running().resume()
+        self._is_paused = False
+
+    @property
+    def links(self) -> bool:
+        return False
+
+    def while_still(self, work: Callable[[], T]) -> T:
+        if not self.is_running or self._is_paused:
+            return work()
+        self.pause()
+        try:
+            return work()
+        finally:
+            self.resume()
 
     def close(self) -> None:
         try:

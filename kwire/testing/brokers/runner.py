@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, TypeVar
 
 from kwire.faults.kinds import Given
+
+T = TypeVar("T")
 
 Setting: TypeAlias = str | int | float | bool
 """The value of a config of Kafka's; `True` is `true`."""
@@ -72,6 +74,15 @@ class Runner(Protocol):
         ...
 
     def resume(self) -> None: ...
+
+    @property
+    def links(self) -> bool:
+        """Whether its files may have other names: it never writes into one that has."""
+        ...
+
+    def while_still(self, work: Callable[[], T]) -> T:
+        """Do `work` while it changes no file; it goes on afterwards, as if nothing had been."""
+        ...
 
     def close(self) -> None:
         """End it somehow, and what was made for it."""

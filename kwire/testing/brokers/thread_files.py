@@ -1,28 +1,90 @@
-"""The files of a broker that runs in a thread: they can be closed all at once, as a kill does."""
+"""The files of a broker that runs in a thread: they can be closed all at once, as a kill does, and
+they never write into a file that has another name too.
+
+A snapshot shares its files with its broker by hard links (`copies.py`). Whoever is about to
+change a file here, by a write, by cutting or by reserving space, first gets a copy of it in its
+place, under the same name and the same handle: what other names lead to stays as it is.
+"""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
+
 from kwire.log.faulty_files import FaultyFiles
-from kwire.log.files import abandon_lock
+from kwire.log.files import Buffer, SystemFiles, abandon_lock
+from kwire.testing.brokers.copies import copy_file
+
+PARTED_SUFFIX = ".parted"
 
 
 class ThreadFiles(FaultyFiles):
-    """The system's files, with a list of what is open. `is_synced`: a temporary directory need not
+    """The system's files, with faults on command. `is_synced`: a temporary directory need not
     outlive this machine, so that nothing is synced there."""
 
     def __init__(self, *, is_synced: bool) -> None:
         super().__init__(is_synced=is_synced)
-        self._open: set[int] = set()
+        self._alone: set[int] = set()
+        """Handles whose files have one name, as they had at the last snapshot."""
         self._locks: set[int] = set()
 
     def open(self, path: str, *, create: bool = False, writable: bool = True) -> int:
         handle = super().open(path, create=create, writable=writable)
-        self._open.add(handle)
+        self._alone.discard(handle)
         return handle
 
     def close(self, handle: int) -> None:
-        self._open.discard(handle)
+        self._alone.discard(handle)
         super().close(handle)
+
+    def pwritev(self, handle: int, buffers: Sequence[Buffer], position: int) -> int:
+        if handle not in self._alone:
+            self._part(handle)
+        return super().pwritev(handle, buffers, position)
+
+    def truncate(self, handle: int, size_bytes: int) -> None:
+        if handle not in self._alone:
+            self._part(handle)
+        super().truncate(handle, size_bytes)
+
+    def allocate(self, handle: int, position: int, size_bytes: int) -> bool:
+        if handle not in self._alone:
+            self._part(handle)
+        return super().allocate(handle, position, size_bytes)
+
+    def set_modified_ms(self, path: str, wall_ms: int) -> None:
+        if os.stat(path).st_nlink > 1:
+            _own_copy(path)
+        super().set_modified_ms(path, wall_ms)
+
+    def links_were_made(self) -> None:
+        """Files may have got other names: look again before they are changed."""
+        self._alone.clear()
+
+    def _part(self, handle: int) -> None:
+        status = os.fstat(handle)
+        if status.st_nlink > 1:
+            path = self._paths[handle]
+            # Other handles of this broker lead to the same file: they go on with the copy as well.
+            same = [
+                one
+                for one, of in list(self._paths.items())
+                if of == path and os.fstat(one).st_ino == status.st_ino
+            ]
+            _own_copy(path)
+            flags = os.O_RDWR | os.O_CLOEXEC
+            for one in same:
+                mine = os.open(path, flags)
+                os.dup2(mine, one, inheritable=False)
+                os.close(mine)
+            self._window = SystemFiles._window  # what is mapped is the other file
+        self._alone.add(handle)
+
+    def lose_power(self) -> int:
+        for path in self.unsynced():
+            if os.path.exists(path) and os.stat(path).st_nlink > 1:
+                _own_copy(path)
+        return super().lose_power()
 
     def lock(self, path: str) -> int:
         handle = super().lock(path)
@@ -35,9 +97,17 @@ class ThreadFiles(FaultyFiles):
 
     def abandon(self) -> None:
         """Close everything as the end of a process does; nobody may use these files any more."""
-        for handle in sorted(self._open):
+        for handle in sorted(self._paths):
             super().close(handle)
         for handle in sorted(self._locks):
             abandon_lock(handle)
-        self._open.clear()
         self._locks.clear()
+
+
+def _own_copy(path: str) -> None:
+    """Put a copy in the place of a file; what other names lead to stays."""
+    draft = path + PARTED_SUFFIX
+    if os.path.exists(draft):
+        os.unlink(draft)
+    copy_file(path, draft)
+    os.rename(draft, path)

@@ -7,16 +7,16 @@ import inspect
 import itertools
 import threading
 import warnings
-from collections.abc import Mapping
-from concurrent.futures import Executor, ThreadPoolExecutor
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 
 from kwire.clock import SkewedClock
 from kwire.config.broker_config import BrokerConfig
 from kwire.config.errors import ConfigError
 from kwire.network.loop import new_event_loop
-from kwire.node.faults import NodeFaults
+from kwire.node.faults import faults_of
 from kwire.node.node import Node, StartError
-from kwire.testing.brokers.runner import BrokerFailed, FaultControl, StartSettings
+from kwire.testing.brokers.runner import BrokerFailed, FaultControl, StartSettings, T
 from kwire.testing.brokers.thread_faults import ThreadFaults
 from kwire.testing.brokers.thread_files import ThreadFiles
 from kwire.testing.brokers.thread_logs import ThreadLog
@@ -84,6 +84,13 @@ class ThreadRunner:
     def resume(self) -> None:
         self._running().resume()
 
+    @property
+    def links(self) -> bool:
+        return True
+
+    def while_still(self, work: Callable[[], T]) -> T:
+        return work() if self._life is None else self._life.while_still(work)
+
     def close(self) -> None:
         try:
             self.stop()
@@ -113,18 +120,8 @@ class _Life:
         self._node = node = Node(
             config, self._loop, clock=clock, files=self.files, new_executor=self._new_executor
         )
-        made = NodeFaults(
-            self._loop,
-            broker_id=node.broker_id,
-            steps=node.request_steps,
-            files=self.files,
-            clock=clock,
-            image=lambda: node.image,
-            ask=node.local_requests.execute,
-            ask_controller=lambda request: node.controller_channel.forward(request, None),
-            lose_power=lambda: None,  # `ThreadRunner.lose_power` does it, from outside
-            controller_listeners=config.controller_listener_names(),
-        )
+        # `ThreadRunner.lose_power` does it, from outside.
+        made = faults_of(node, self.files, clock, lose_power=lambda: None)
         self.faults = ThreadFaults(self._thread, made)
         self._paused: threading.Event | None = None
 
@@ -183,6 +180,25 @@ class _Life:
         if self._paused is not None:
             self._paused.set()
             self._paused = None
+
+    def while_still(self, work: Callable[[], T]) -> T:
+        """On the loop, once the threads have done what they were given."""
+        done: Future[T] = Future()
+
+        def run() -> None:
+            try:
+                for executor in self._executors:
+                    executor.submit(lambda: None).result()
+                self.files.links_were_made()
+                done.set_result(work())
+            except BaseException as error:
+                done.set_exception(error)
+
+        if self._paused is None:
+            self._loop.call_soon_threadsafe(run)
+        else:
+            run()  # the loop stands still already
+        return done.result()
 
     def _close_loop(self) -> None:
         """Without the warning that what had not begun was never awaited."""

@@ -27,13 +27,14 @@ class Ports:
         self, host: str, port: int, listen: Callable[[socket.socket, Target], None]
     ) -> None:
         self._listen = listen
-        self._family, self._host = _resolved(host)
+        self._family, self._host = socket.AF_INET, host
         self._first_port = port
         self._last_port = port
         self._ports: dict[tuple[str, int], int] = {}
 
     def open_first(self, target: Target) -> tuple[str, int]:
         """Serve the bootstrap address: where that is. OSError."""
+        self._family, self._host = _resolved(self._host)
         port = self._open(self._first_port, target)
         self._ports.update((address, port) for address in target.addresses[:1])
         return self._host, port

@@ -73,7 +73,7 @@ def test_every_place_is_answered_at_every_version(place: Place, code: ErrorCode)
     found = versions(place, code)
     assert found, "a row that no version has"
     for version in found:
-        response = error_response(place, request, code, everything, nobody)
+        response = error_response(place, request, version, code, everything, nobody)
         assert encode_response(place.api_key, version, 1, response)
         if "partition_error_code" not in repr(response):
             assert error_counts(response).get(int(code)) == entries
@@ -105,7 +105,7 @@ def test_of_a_produce_to_two_partitions_one_is_refused() -> None:
     assert isinstance(left, m.ProduceRequest)
     assert [one.index for one in left.topic_data[0].partition_data] == [0]
     assert len(request.topic_data[0].partition_data) == 2, "the request stays as it came"
-    refused = error_response(place, request, code, second, nobody)
+    refused = error_response(place, request, 9, code, second, nobody)
     result = m.ProduceResponse.PartitionProduceResponse(index=0, base_offset=7)
     topic = m.ProduceResponse.TopicProduceResponse(name="t", partition_responses=[result])
     response = m.ProduceResponse(responses=[topic])
@@ -122,8 +122,8 @@ def test_an_error_of_an_executed_request_takes_the_place_of_its_answer() -> None
     code = ErrorCode.REQUEST_TIMED_OUT
     place = places_of(0, code, 9)[0]
     request = asked_for(place)
-    done = error_response(place, request, ErrorCode.NONE, everything, nobody)
-    merge(place, done, error_response(place, request, code, everything, nobody))
+    done = error_response(place, request, 9, ErrorCode.NONE, everything, nobody)
+    merge(place, done, error_response(place, request, 9, code, everything, nobody))
     assert error_counts(done) == {7: 4}
 
 
@@ -132,7 +132,7 @@ def test_a_fetch_is_refused_as_kafka_refuses_it() -> None:
     place = places_of(1, code, 12)[0]
     shape = m.FetchRequest
     topic = shape.FetchTopic(topic="t", partitions=[shape.FetchPartition(partition=5)])
-    answer = error_response(place, shape(topics=[topic]), code, everything, nobody)
+    answer = error_response(place, shape(topics=[topic]), 12, code, everything, nobody)
     assert answer == m.FetchResponse(
         responses=[
             m.FetchResponse.FetchableTopicResponse(
@@ -142,7 +142,7 @@ def test_a_fetch_is_refused_as_kafka_refuses_it() -> None:
                         partition_index=5,
                         error_code=6,
                         high_watermark=-1,
-                        aborted_transactions=[],
+                        aborted_transactions=None,
                         records=b"",
                     )
                 ],

@@ -148,7 +148,7 @@ def test_a_fenced_write_ends_it(code: ErrorCode) -> None:
     led = led_partition(around)
     acquired(led, around, 3)
     waiting = Waiting()
-    led.wait(waiting)
+    led.wait(waiting, "a")
     around.persister.holding = True
     around.persister.errors[KEY] = [code]
     first, second = said(led, 0, 0, ACCEPT), said(led, 1, 1, ACCEPT)
@@ -194,7 +194,7 @@ def test_a_lock_that_runs_out_wakes_who_waits() -> None:
     led.partition.log.high_watermark = 3  # type: ignore[misc, union-attr]
     acquired(led, around, 3)
     waiting = Waiting()
-    led.wait(waiting)
+    led.wait(waiting, "a")
     assert not led.has_records()
     around.pass_time(LOCK_MS - 1)
     assert not waiting.woken_times
@@ -217,11 +217,53 @@ def test_who_waits_longest_is_woken_first_and_only_while_there_is_something() ->
             acquired(led, around, 5)
 
     first, second = Taking(), Taking()
-    led.wait(first)
-    led.wait(second)
+    led.wait(first, "a")
+    led.wait(second, "a")
     log.high_watermark = 5
     led.data_arrived(led.partition, 100)
     assert (first.woken_times, second.woken_times) == (1, 0)
+
+
+def test_a_member_that_waited_in_vain_is_served_before_those_that_were_served() -> None:
+    around = Around()
+    led = led_partition(around)
+    log: Any = led.partition.log
+    log.high_watermark = 0
+    order: list[str] = []
+
+    class Taking(Waiting):
+        def __init__(self, member_id: str) -> None:
+            super().__init__()
+            self.member_id = member_id
+
+        def woken(self) -> None:
+            order.append(self.member_id)
+            acquired(led, around, 1, self.member_id)
+            led.stop_waiting(self)
+            led.waited(self.member_id, is_served=True)
+
+    def arrive(records: int) -> list[str]:
+        order.clear()
+        log.high_watermark += records
+        led.data_arrived(led.partition, 100)
+        return list(order)
+
+    def wait(*members: str) -> list[Taking]:
+        waiting = [Taking(member_id) for member_id in members]
+        for waiter in waiting:
+            led.wait(waiter, waiter.member_id)
+        return waiting
+
+    waiting = wait("a", "b", "c", "d")
+    assert arrive(2) == ["a", "b"]
+    wait("a", "b")
+    for waiter in waiting[2:]:  # their time is over
+        led.stop_waiting(waiter)
+        led.waited(waiter.member_id, is_served=False)
+    wait("c", "d")
+    assert arrive(3) == ["c", "d", "a"]
+    wait("c", "d", "a")
+    assert arrive(2) == ["b", "c"]
 
 
 def test_a_leader_that_is_one_no_more_ends_it() -> None:

@@ -14,7 +14,7 @@ from kwire.coordinator.group.group_configs import GroupConfig
 from kwire.coordinator.group.kinds import GroupDeadlines
 from kwire.coordinator.group.share import records
 from kwire.coordinator.group.share.settings import ShareGroupSettings
-from kwire.coordinator.group.share.state import Member, ShareGroup
+from kwire.coordinator.group.share.state import ShareGroup
 from kwire.coordinator.group.storage import GroupStorage
 from kwire.coordinator.group.topics import Topics, metadata_hash
 from kwire.coordinator.shard_interface import CoordinatorRecord, Moment, Result
@@ -71,8 +71,8 @@ class ShareGroups:
 
     # --- epochs ---
 
-    def hash_of(self, members: Iterable[Member]) -> int:
-        return metadata_hash(subscribed(members), self.topics)
+    def hash_of(self, topic_names: Iterable[str]) -> int:
+        return metadata_hash(topic_names, self.topics)
 
     def refresh_due(self, group_id: str, moment: Moment) -> bool:
         """Whether the group's topics have to be compared with the metadata again."""
@@ -90,15 +90,16 @@ class ShareGroups:
     def fence(self, group_id: str, group: ShareGroup, member_id: str) -> Result[None]:
         """Remove a member: the group gets a new epoch, an empty one is settled at once."""
         made = records.member_tombstones(group_id, member_id)
-        left = [member for x, member in group.members.items() if x != member_id]
+        is_last = group.members.keys() == {member_id}
         epoch = group.epoch + 1
-        made.append(records.group_epoch(group_id, epoch, self.hash_of(left)))
-        if not left:
+        topic_names = group.topic_names(member_id, ())
+        made.append(records.group_epoch(group_id, epoch, self.hash_of(topic_names)))
+        if is_last:
             made.append(records.target_epoch(group_id, epoch, 0))
 
         def appended() -> None:
             self.deadlines.cancel((SESSION_TIMER, group_id, member_id))
-            if not left:
+            if is_last:
                 self.forget(group_id)
 
         return Result(made, None, appended)
@@ -134,14 +135,6 @@ class ShareGroups:
         if group is None:
             return self.assigning.slice_of(group_id, None, {}, moment)
         return self.assigning.slice_of(group_id, group.epoch, group.targets, moment)
-
-
-def subscribed(members: Iterable[Member]) -> list[str]:
-    """The topics of all `members`, ascending."""
-    names: dict[str, None] = {}
-    for member in members:
-        names.update(dict.fromkeys(member.topic_names))
-    return sorted(names)
 
 
 def tombstones(group_id: str) -> list[CoordinatorRecord]:

@@ -15,7 +15,7 @@ from kwire.coordinator.group.assignment_jobs import finish
 from kwire.coordinator.group.assignors.simple import ShareGroupSpec, ShareMemberSpec, assign_simple
 from kwire.coordinator.group.caller import Caller
 from kwire.coordinator.group.share import records, state_partitions
-from kwire.coordinator.group.share.groups import ShareGroups, subscribed
+from kwire.coordinator.group.share.groups import ShareGroups
 from kwire.coordinator.group.share.state import (
     LEFT_EPOCH,
     Current,
@@ -113,16 +113,16 @@ class _Heartbeat:
         where = group.where(request.member_id)
         self._check_epoch(where)
         member = self._updated(before)
-        members = {**group.members, member.member_id: member}
-        epoch, changed = self._group_epoch(group, before, member, members)
-        target, target_epoch = self._target(group, member, members, epoch)
+        topic_names = group.topic_names(member.member_id, member.topic_names)
+        epoch, changed = self._group_epoch(group, before, member, topic_names)
+        target, target_epoch = self._target(group, member, epoch)
         after = self._reconciled(where, member, target, target_epoch, changed)
         initialization = state_partitions.initialize(
             groups,
             self._group_id,
             group,
             epoch,
-            subscribed(members.values()),
+            topic_names,
             self._moment,
             self._records,
         )
@@ -196,7 +196,7 @@ class _Heartbeat:
         group: ShareGroup,
         before: Member | None,
         member: Member,
-        members: Mapping[str, Member],
+        topic_names: list[str],
     ) -> tuple[int, bool]:
         """The group's epoch, a new one if what it reads has changed; and whether it has."""
         groups = self._groups
@@ -209,7 +209,7 @@ class _Heartbeat:
         if not changed and not groups.refresh_due(self._group_id, self._moment):
             return group.epoch, False
         self._is_refreshed = True
-        metadata_hash = groups.hash_of(members.values())
+        metadata_hash = groups.hash_of(topic_names)
         changed = changed or metadata_hash != group.metadata_hash
         if not changed:
             return group.epoch, False
@@ -220,9 +220,7 @@ class _Heartbeat:
 
     # --- what it gets ---
 
-    def _target(
-        self, group: ShareGroup, member: Member, members: Mapping[str, Member], epoch: int
-    ) -> tuple[TopicPartitions, int]:
+    def _target(self, group: ShareGroup, member: Member, epoch: int) -> tuple[TopicPartitions, int]:
         """The member's target and the epoch of it; a new one when it is due and small."""
         groups, moment = self._groups, self._moment
         present = group.targets.get(member.member_id, {}), group.target_epoch
@@ -230,6 +228,7 @@ class _Heartbeat:
             return present
         if groups.assigning.is_running(self._group_id, epoch):
             return present
+        members = {**group.members, member.member_id: member}
         spec = _spec(groups, group, members)
         if len(members) + sum(len(x) for x in spec.assignable.values()) > INLINE_SIZE_MAX:
             self._start = (epoch, spec)

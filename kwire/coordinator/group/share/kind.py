@@ -11,7 +11,6 @@ from kwire.coordinator.group.share.groups import (
     ASSIGN_TIMER,
     SESSION_TIMER,
     ShareGroups,
-    subscribed,
 )
 from kwire.coordinator.group.share.state import NAME
 from kwire.coordinator.group.stored_offsets import StoredOffset
@@ -94,8 +93,7 @@ class ShareKind(NotClassic):
         raise _has_none(group_id)
 
     def subscribed_group(self, group_id: str) -> ShareSubscriptions:
-        members = self.groups.stored[group_id].members.values()
-        return ShareSubscriptions(frozenset(subscribed(members)))
+        return ShareSubscriptions(frozenset(self.groups.stored[group_id].subscriptions))
 
 
 class ShareSubscriptions:

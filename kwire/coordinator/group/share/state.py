@@ -17,8 +17,8 @@ ShareGroupMetadata.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple, TypeVar
 
 from kwire.coordinator.group.groups_on_record import GroupsOnRecord
 from kwire.protocol import messages as m
@@ -28,6 +28,7 @@ INITIAL_EPOCH = 1
 LEFT_EPOCH = -1
 
 TopicPartitions = dict[bytes, tuple[int, ...]]
+T = TypeVar("T")
 
 
 class Member(NamedTuple):
@@ -67,14 +68,20 @@ class StatePartitions(NamedTuple):
 
 
 class ShareGroup:
-    """One group. Dictionaries keep the order of the records."""
+    """One group. Dictionaries keep the order of the records.
+
+    `subscriptions` has how many members subscribe to a topic, `assigned` how many targets have a
+    partition: a heartbeat looks at these, not at every member.
+    """
 
     __slots__ = (
+        "assigned",
         "current",
         "epoch",
         "members",
         "metadata_hash",
         "state_partitions",
+        "subscriptions",
         "target_epoch",
         "target_ms",
         "targets",
@@ -88,6 +95,8 @@ class ShareGroup:
         self.target_ms = 0
         self.targets: dict[str, TopicPartitions] = {}
         self.current: dict[str, Current] = {}
+        self.subscriptions: dict[str, int] = {}
+        self.assigned: dict[bytes, dict[int, int]] = {}
         # None: there is no such record.
         self.state_partitions: StatePartitions | None = None
 
@@ -97,6 +106,17 @@ class ShareGroup:
 
     def where(self, member_id: str) -> Current:
         return self.current.get(member_id, JOINING)
+
+    def topic_names(self, member_id: str, names: Iterable[str]) -> list[str]:
+        """The topics of all members, ascending, with `names` as those of one of them."""
+        before = self.members.get(member_id)
+        known = () if before is None else before.topic_names
+        if names == known:
+            return sorted(self.subscriptions)
+        counts = dict(self.subscriptions)
+        _count(counts, known, -1)
+        _count(counts, names, 1)
+        return sorted(counts)
 
     def initialized(self) -> Mapping[bytes, StateTopic]:
         """The partitions that may be assigned, by topic id."""
@@ -111,16 +131,20 @@ class ShareGroup:
     def _member(
         self, key: m.ShareGroupMemberMetadataKey, value: m.ShareGroupMemberMetadataValue | None
     ) -> None:
+        before = self.members.get(key.member_id)
+        if before is not None:
+            _count(self.subscriptions, before.topic_names, -1)
         if value is None:
             self.members.pop(key.member_id, None)
             return
-        self.members[key.member_id] = Member(
+        self.members[key.member_id] = member = Member(
             member_id=key.member_id,
             rack_id=value.rack_id,
             client_id=value.client_id,
             client_host=value.client_host,
             topic_names=tuple(sorted(value.subscribed_topic_names)),
         )
+        _count(self.subscriptions, member.topic_names, 1)
 
     def _metadata(
         self, key: m.ShareGroupMetadataKey, value: m.ShareGroupMetadataValue | None
@@ -141,12 +165,21 @@ class ShareGroup:
         key: m.ShareGroupTargetAssignmentMemberKey,
         value: m.ShareGroupTargetAssignmentMemberValue | None,
     ) -> None:
+        self._count_target(self.targets.get(key.member_id, {}), -1)
         if value is None:
             self.targets.pop(key.member_id, None)
-        else:
-            self.targets[key.member_id] = {
-                topic.topic_id: tuple(sorted(topic.partitions)) for topic in value.topic_partitions
-            }
+            return
+        self.targets[key.member_id] = target = {
+            topic.topic_id: tuple(sorted(topic.partitions)) for topic in value.topic_partitions
+        }
+        self._count_target(target, 1)
+
+    def _count_target(self, target: TopicPartitions, change: int) -> None:
+        for topic_id, indexes in target.items():
+            counts = self.assigned.setdefault(topic_id, {})
+            _count(counts, indexes, change)
+            if not counts:
+                del self.assigned[topic_id]
 
     def _current(
         self,
@@ -191,6 +224,16 @@ class ShareGroup:
     def snapshot(self) -> dict[str, Any]:
         """Everything as plain values, to compare two groups."""
         return {name: getattr(self, name) for name in self.__slots__}
+
+
+def _count(counts: dict[T, int], keys: Iterable[T], change: int) -> None:
+    """Add to each key's count; one of nothing is not kept."""
+    for key in keys:
+        count = counts.get(key, 0) + change
+        if count:
+            counts[key] = count
+        else:
+            del counts[key]
 
 
 _REPLAYERS: dict[int | None, Callable[[ShareGroup, Any, Any], None]] = {

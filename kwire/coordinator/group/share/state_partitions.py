@@ -160,13 +160,9 @@ def assignment_pending(group: ShareGroup) -> bool:
     known = group.initialized()
     if not group.members or not known:
         return False
-    names = {name for member in group.members.values() for name in member.topic_names}
-    assigned: dict[bytes, set[int]] = {}
-    for target in group.targets.values():
-        for topic_id, indexes in target.items():
-            assigned.setdefault(topic_id, set()).update(indexes)
     return any(
-        topic.name in names and assigned.get(topic_id) != set(topic.partitions)
+        topic.name in group.subscriptions
+        and group.assigned.get(topic_id, {}).keys() != set(topic.partitions)
         for topic_id, topic in known.items()
     )
 

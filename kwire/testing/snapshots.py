@@ -1,0 +1,81 @@
+"""The state of a broker, kept: its data directory at one moment, to begin from again."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Self
+
+from kwire.testing.brokers.copies import copy_tree, remove_soon
+from kwire.testing.brokers.runner import BrokerFailed
+
+PLACE = ("log.dirs", "log.dir", "listeners", "advertised.listeners")
+"""What belongs to one broker alone, and is no option of its state."""
+
+
+class Snapshot:
+    """What `Broker.snapshot` has kept; a context manager. It ends with `close`, with its context or
+    with the broker that it was taken of. `directory` holds it."""
+
+    def __init__(self, directory: Path, options: Mapping[str, str], *, links: bool) -> None:
+        self.directory = directory
+        self._options = {name: text for name, text in options.items() if name not in PLACE}
+        self._links = links
+
+    @classmethod
+    def of(cls, data: Path, options: Mapping[str, str], *, links: bool) -> Snapshot:
+        """Copy a data directory that nobody changes meanwhile; BrokerFailed."""
+        place = ""
+        try:
+            place = tempfile.mkdtemp(prefix=".kwire-snapshot-", dir=data.parent)
+            copy_tree(str(data), os.path.join(place, "data"), links=links)
+        except OSError as error:
+            shutil.rmtree(place, ignore_errors=True)
+            raise BrokerFailed(f"no snapshot of {data}: {_reason(error)}") from None
+        return cls(Path(place), options, links=links)
+
+    def check(self, options: Mapping[str, str]) -> None:
+        """BrokerFailed, one line: it is gone, or a broker with these options cannot have it."""
+        if not (self.directory / "data").is_dir():
+            raise BrokerFailed(f"the snapshot is closed, or its directory {self.directory} removed")
+        own = {name: text for name, text in options.items() if name not in PLACE}
+        other = sorted(
+            name for name in {**own, **self._options} if own.get(name) != self._options.get(name)
+        )
+        if other:
+            shown = ", ".join(
+                f"{name} ({self._options.get(name, 'unset')}, here {own.get(name, 'unset')})"
+                for name in other[:5]
+            )
+            raise BrokerFailed(f"the snapshot is of a broker with other options: {shown}")
+
+    def put(self, data: Path) -> None:
+        """Make `data` what was kept, whatever it holds; BrokerFailed."""
+        aside = ""
+        try:
+            if data.exists():
+                aside = tempfile.mkdtemp(prefix=".kwire-removed-", dir=data.parent)
+                os.rename(data, os.path.join(aside, "data"))
+            copy_tree(str(self.directory / "data"), str(data), links=self._links)
+        except OSError as error:
+            raise BrokerFailed(f"{data} cannot be restored: {_reason(error)}") from None
+        finally:
+            if aside:
+                remove_soon(aside)
+
+    def close(self) -> None:
+        """It is not needed any more; nothing when that was said before."""
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _reason(error: OSError) -> str:
+    return f"{error.strerror or error} ({error.filename})" if error.filename else str(error)
