@@ -224,7 +224,6 @@ class Node:
                 publisher=self.metadata.publisher,
                 transaction_timeout_ms_max=self.config["transaction.max.timeout.ms"],
                 coordinators=self.coordinators,
-                shares=self.coordinators.shares,
                 quotas=lambda: self.client_quotas.quotas,
                 telemetry=self.telemetry,
             )
