@@ -74,14 +74,6 @@ COUNTING: list[tuple[Any, list[tuple[str, str]]]] = [
                 "            slot = Slot(context, counts, timed)",
                 "            slot = Slot(context)",
             ),
-            (
-                """\
-            counts.count_any(version, outcome)
-            if timed is not None:
-                counts.ended(timed)
-""",
-                "",
-            ),
         ],
     ),
     (

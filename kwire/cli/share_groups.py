@@ -49,7 +49,7 @@ def other_kind(client: Client, group: str) -> str | None:
 
 def offsets(client: Client, group: str) -> list[tuple[str, int, int | None, int | None]]:
     """(topic, partition, where the group begins, records from there on that are not delivered for
-    good), sorted; None for what is not known, or of a topic that may not be described."""
+    good), sorted; None for what is not known."""
     shape = m.DescribeShareGroupOffsetsRequest
     asked = shape.DescribeShareGroupOffsetsRequestGroup(group_id=group, topics=None)
     found = client.call(shape(groups=[asked]), client.coordinator(group)).groups[0]
@@ -58,9 +58,6 @@ def offsets(client: Client, group: str) -> list[tuple[str, int, int | None, int 
     for topic in found.topics:
         for x in topic.partitions:
             what = f"group {group}, {topic.topic_name}-{x.partition_index}"
-            if x.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
-                rows.append((topic.topic_name, x.partition_index, None, None))
-                continue
             check(x.error_code, what, x.error_message)
             start = None if x.start_offset == -1 else x.start_offset
             rows.append((topic.topic_name, x.partition_index, start, None if x.lag < 0 else x.lag))

@@ -38,7 +38,8 @@ _FENCED = (
 
 
 class Fenced(ClientError):
-    """Another producer with the same transactional id was opened since."""
+    """Another producer with the same transactional id was opened since, or the coordinator has
+    aborted a transaction that took too long."""
 
 
 class _Identity(NamedTuple):
@@ -210,7 +211,8 @@ class TransactionalProducer:
         if error.code not in _FENCED:
             return error
         return Fenced(
-            f"transactional id {self.transactional_id}: another producer has taken it over"
+            f"transactional id {self.transactional_id}: another producer has taken it over, or the "
+            f"transaction was open for more than {self._timeout_ms} ms"
         )
 
 

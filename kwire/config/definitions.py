@@ -125,10 +125,11 @@ class ConfigTable(Mapping[str, ConfigDefinition]):
             with open(os.path.join(DATA, self._file_name), encoding="utf-8") as file:
                 header, *lines = file.read().splitlines()
             columns = header.split("\t")
-            rows = self._rows = {}
+            rows = {}
             for line in lines:
                 definition = ConfigDefinition(dict(zip(columns, line.split("\t"))))
                 rows[definition.name] = definition
+            self._rows = rows  # whole: nodes that start in other threads read it as well
         return rows
 
     def __getitem__(self, name: str) -> ConfigDefinition:

@@ -93,9 +93,6 @@ def _read_raft(driver: RaftDriver) -> Iterator[bytes]:
         f"{RAFT}number_of_voters": len(raft.voters.voters.ids),
         f"{RAFT}current_vote": -1 if raft.role.voted is None else raft.role.voted.id,
         f"{RAFT}log_end_epoch": raft.log.last_epoch,
-        f"{RAFT}uncommitted_voter_change": int(
-            leader is not None and leader.pending_change is not None
-        ),
         "kwire_raft_appended_records_total": driver.counts.appended_records,
         "kwire_raft_fetched_records_total": driver.counts.fetched_records,
     }
@@ -108,6 +105,7 @@ def _read_raft(driver: RaftDriver) -> Iterator[bytes]:
         values[f"{RAFT}{name}_latency_max"] = longest
     if leader is not None:
         values[f"{RAFT}number_of_observers"] = len(leader.observers)
+        values[f"{RAFT}uncommitted_voter_change"] = int(leader.pending_change is not None)
     yield single(values)
     state = raft.role.name.value.lower()
     yield encoded(("state",), ("kafka_server_raftmetrics_current_state",), [(state, 1)])

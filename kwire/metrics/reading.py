@@ -45,6 +45,13 @@ PURGATORY = "kafka_server_delayedoperationpurgatory_"
 SESSIONS = "kafka_server_fetchsessioncache_"
 
 
+class Shares(Protocol):
+    """The share partitions that this node leads; None before the first was asked for."""
+
+    @property
+    def made_partitions(self) -> SharePartitionManager | None: ...
+
+
 class Coordinators(Protocol):
     """The coordinators that this node has made so far."""
 
@@ -55,17 +62,13 @@ class Coordinators(Protocol):
     def made_transactions(self) -> TransactionCoordinator | None: ...
 
     @property
+    def shares(self) -> Shares: ...
+
+    @property
     def made_share(self) -> ShareCoordinator | None: ...
 
     @property
     def made_verifier(self) -> TransactionVerifier | None: ...
-
-
-class Shares(Protocol):
-    """The share partitions that this node leads; None before the first was asked for."""
-
-    @property
-    def made_partitions(self) -> SharePartitionManager | None: ...
 
 
 class Telemetry(Protocol):
@@ -107,7 +110,6 @@ class NodeMetrics:
         publisher: ImagePublisher,
         transaction_timeout_ms_max: int,
         coordinators: Coordinators,
-        shares: Shares,
         quotas: Callable[[], ClientQuotas | None],
         telemetry: Telemetry,
     ) -> None:
@@ -126,7 +128,6 @@ class NodeMetrics:
         self._late_ms = transaction_timeout_ms_max + LATE_TRANSACTION_MS
         self._role = "broker" if is_broker else "controller"
         self._coordinators = coordinators
-        self._shares = shares
         self._deadlines = parts.deadlines
         self._reads = parts.read_context
         self._fetch_sessions = parts.fetch_sessions
@@ -173,10 +174,11 @@ class NodeMetrics:
 
             yield from read_transactions(coordinators.made_transactions, self._clock.wall_ms())
             yield from read_verifications(coordinators.made_verifier)
-        if coordinators.made_share is not None or self._shares.made_partitions is not None:
+        shares = coordinators.shares.made_partitions
+        if coordinators.made_share is not None or shares is not None:
             from kwire.metrics.shares import read_shares
 
-            yield from read_shares(self._shares.made_partitions, coordinators.made_share)
+            yield from read_shares(shares, coordinators.made_share)
         telemetry = self._telemetry
         now_ms = 0 if driver is None else driver.now_ms
         yield from read_client_pushes(telemetry.made_instances, telemetry.made_pushes, now_ms)

@@ -2,8 +2,7 @@
 
 `Node(config, loop).start()` locks and formats the log directories, loads the logs, starts the
 metadata quorum, publishes what is committed to the parts that follow it, registers the broker and
-serves once it is unfenced (`starting.py`). `stop()` goes the way back: leaderships, connections,
-logs (`stopping.py`).
+serves once it is unfenced (`starting.py`). `stop()` goes the way back (`stopping.py`).
 """
 
 from __future__ import annotations
@@ -225,7 +224,6 @@ class Node:
                 publisher=self.metadata.publisher,
                 transaction_timeout_ms_max=self.config["transaction.max.timeout.ms"],
                 coordinators=self.coordinators,
-                shares=self.coordinators.shares,
                 quotas=lambda: self.client_quotas.quotas,
                 telemetry=self.telemetry,
             )

@@ -293,9 +293,7 @@ class BrokerConnection(PausedConnection):
                             producer.counted_s = now_s
                         else:
                             self._watched.asks(rates, context, len(body))
-            elif not self._passes_arrival and not self._arrives(
-                route, context, body, offset, timed
-            ):
+            elif not (self._passes_arrival or self._arrives(route, context, body, offset, timed)):
                 return
         try:
             decode = route.decoders.get(version)
@@ -321,9 +319,7 @@ class BrokerConnection(PausedConnection):
                         counts.ended(timed)
                     self._emit(parts)
                     return
-            slot = Slot(context, counts, timed)
-            self._slots.append(slot)
-            self._answer(slot, outcome)
+            self._answer_in_turn(Slot(context, counts, timed), outcome)
         else:
             self._unanswered(context, counts, timed)
 
@@ -358,9 +354,7 @@ class BrokerConnection(PausedConnection):
         except MalformedError as error:
             self._refuse(f"a refused request cannot be parsed: {error}")
             return False
-        slot = Slot(context, route.counts, timed)
-        self._slots.append(slot)
-        self._answer(slot, outcome)
+        self._answer_in_turn(Slot(context, route.counts, timed), outcome)
         return False
 
     def _rates_of(self, client_id: str | None) -> ClientRates | None:
@@ -495,6 +489,11 @@ class BrokerConnection(PausedConnection):
             self._end_if_answered()
 
     # -- answering
+
+    def _answer_in_turn(self, slot: Slot, outcome: Response) -> None:
+        """Answer behind the requests in front."""
+        self._slots.append(slot)
+        self._answer(slot, outcome)
 
     def _answer(self, slot: Slot, outcome: Response) -> None:
         context, counts = slot.context, slot.counts

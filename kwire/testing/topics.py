@@ -118,7 +118,7 @@ class Topic:
         """
 
         async def read(cluster: Cluster) -> list[Record]:
-            return await _records(cluster, self.name, partition, committed_only)
+            return await records_of(cluster, self.name, partition, committed_only)
 
         return self._client.run(read)
 
@@ -147,7 +147,7 @@ class Topic:
         return self._client.run(ends)
 
 
-async def _records(
+async def records_of(
     cluster: Cluster, name: str, partition: int | None, committed_only: bool
 ) -> list[Record]:
     cluster.forget_topic(name)

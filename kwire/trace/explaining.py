@@ -101,7 +101,7 @@ class Explainer:
         self._connections.pop(event.connection)
         if event.note:
             yield (
-                f"the connection to {broker} ends, {event.note}"
+                f"the connection to {broker} ends: {event.note}"
                 + (
                     "; whether they are done nobody knows"
                     if "without a reply" in event.note

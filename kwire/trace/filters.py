@@ -89,6 +89,13 @@ class Wanted:
             reply is not None and _names(reply.body, TOPIC_FIELDS, names)
         )
 
+    def without_reply(self, request: Event) -> bool:
+        """Whether a request is wanted that by its nature has no reply: no error, and not slow."""
+        filters = self.filters
+        if filters.errors_only or filters.slower_than_ms is not None:
+            return False
+        return self.exchange(request, None)
+
     def learn(self, event: Event) -> None:
         """A reply may say which id the topic has."""
         if self.filters.topic is None or event.body is None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from kwire.trace.bounded import BoundedMap
 from kwire.trace.events import CLOSE, LOST, OPEN, REQUEST, RESPONSE, TRACE, Event
 from kwire.trace.filters import Filters, Wanted
 from kwire.trace.json_values import JsonObject
@@ -17,7 +18,7 @@ class Selection:
 
     def __init__(self, filters: Filters) -> None:
         self._wanted = Wanted(filters)
-        self._held: dict[tuple[int, int], Event] = {}
+        self._held: BoundedMap[tuple[int, int], Event] = BoundedMap()
         """Requests that wait for their replies, by connection and id."""
 
     def select(self, event: Event) -> Iterator[Event]:
@@ -30,23 +31,31 @@ class Selection:
         elif event.kind == RESPONSE:
             yield from self._reply(event)
         elif event.kind == CLOSE:
-            of_connection = [key for key in self._held if key[0] == event.connection]
+            of_connection = [key for key in self._held.keys() if key[0] == event.connection]  # noqa: SIM118
             for key in of_connection:
                 request = self._held.pop(key)
-                if self._wanted.filters.needs_reply and self._wanted.exchange(request, None):
+                if (
+                    request is not None
+                    and self._wanted.filters.needs_reply
+                    and self._wanted.exchange(request, None)
+                ):
                     yield request
             yield event
 
     def _hold(self, event: Event) -> Iterator[Event]:
-        self._held[event.connection, event.correlation_id] = event._replace(
-            body=event.body if self._wanted.filters.needs_reply else None
-        )
-        if not self._wanted.filters.needs_reply:
+        needs_reply = self._wanted.filters.needs_reply
+        if not needs_reply:
             yield event
+        if event.body is not None and event.api == "Produce" and event.body.get("acks") == 0:
+            if needs_reply and self._wanted.without_reply(event):
+                yield event  # it will never have one
+            return
+        held = event if needs_reply else event._replace(body=None)
+        self._held.put((event.connection, event.correlation_id), held)
 
     def _reply(self, event: Event) -> Iterator[Event]:
         self._wanted.learn(event)
-        request = self._held.pop((event.connection, event.correlation_id), None)
+        request = self._held.pop((event.connection, event.correlation_id))
         if request is None:
             if event.api_key < 0 and not self._wanted.filters.to_json():
                 yield event  # a reply that belongs to nothing

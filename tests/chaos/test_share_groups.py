@@ -27,7 +27,7 @@ SETTINGS = {
 
 
 class Jobs:
-    """What the workers know: `given` came to them, `done` was accepted and answered, of `unsure`
+    """What the workers know: `given` came to them, `done` was accepted and answered. Of `unsure`
     the answer was lost with the node: it may have been kept, and then it does not come again."""
 
     def __init__(self) -> None:

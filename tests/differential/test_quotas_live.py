@@ -10,17 +10,17 @@ import pytest
 
 from tests.golden.broker.quota_dialogues import run
 from tests.golden.broker.test_quota_dialogues import DATA
-from tests.golden.quota.test_quota_answers import drawn
+from tests.golden.quota.test_quota_answers import clients, drawn
 from tests.support.effort import seeds
 from tests.support.kafka import kafka_libs, running_kafka
 from tests.support.quota_scripts import answers_of_kafka, differences
 
-SCRIPTS = 2000
+SCRIPTS, CLIENTS = 2000, 200
 
 
 @pytest.mark.parametrize("seed", seeds(1))
 def test_waits_are_those_of_kafka(seed: int) -> None:
-    scripts = drawn(seed, SCRIPTS)
+    scripts = drawn(seed, SCRIPTS) + clients(seed, CLIENTS)
     said = answers_of_kafka(scripts, kafka_libs(), 540)
     assert len(said) == sum(map(len, scripts))
     wrong = differences(scripts, said)

@@ -11,7 +11,7 @@ import subprocess
 
 import pytest
 
-from kwire.testing.cluster import Broker
+from kwire.testing.cluster import Broker, wait_for
 from tests.support.kafka import kafka_libs, running_kafka
 from tests.support.telemetry.dialogue import PROPERTIES, alter, dialogue
 from tests.support.wire import WireClient
@@ -34,6 +34,14 @@ def test_kafka_answers_what_was_recorded(
     assert json.loads(said) == json.loads(gzip.decompress(DATA.read_bytes()))
 
 
+def _has_asked(broker: Broker) -> bool:
+    return any(
+        name == "kafka_network_requestmetrics_requests_total"
+        and ("request", "GetTelemetrySubscriptions") in labels
+        for name, labels in shown(broker).values
+    )
+
+
 def test_javas_producer_pushes_what_is_asked_of_it() -> None:
     asked = {"interval.ms": "3600000", "metrics": "org.apache.kafka.producer."}
     with Broker(options=LISTENER) as broker, WireClient(broker.bootstrap) as client:
@@ -44,7 +52,17 @@ def test_javas_producer_pushes_what_is_asked_of_it() -> None:
             *("org.apache.kafka.tools.ConsoleProducer", "--bootstrap-server", broker.bootstrap),
             *("--topic", "pushed"),
         ]
-        subprocess.run(command, input=b"one\ntwo\n", check=True, timeout=120, capture_output=True)
+        quiet = subprocess.DEVNULL
+        with subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=quiet, stderr=quiet
+        ) as producer:
+            assert producer.stdin is not None
+            producer.stdin.write(b"one\ntwo\n")
+            producer.stdin.flush()
+            # One that ends before it knows what is wanted pushes nothing.
+            wait_for(lambda: _has_asked(broker), "it has asked what is wanted of it")
+            producer.stdin.close()
+            assert producer.wait(120) == 0
         found = shown(broker)
         (sent,) = (
             (dict(labels), value)

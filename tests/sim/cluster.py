@@ -1,34 +1,25 @@
-"""Three combined nodes, each the production `Node`, on simulated hosts, disks, clocks and network.
-
-`Cluster` formats the nodes as a dynamic quorum, starts them, and ends their lives the ways that a
-machine can: killed (the kernel keeps what was written), without power (what was not synced is
-partly lost), stopped in order. A node that gives up by itself (`Node.on_fatal`, a failed start) is
-started again after a while, as a service manager does.
-"""
+"""The three nodes of a history, and their settings."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping
-from typing import Any
 
-from kwire.config import BrokerConfig
-from kwire.kraft.formatting.log_directories import FormatOptions, format_directories
-from kwire.node.node import Node, StartError
-from kwire.protocol import uuids
-from kwire.testing.simulation import SimulatedHost, Simulation
+from kwire.node.node import Node
+from kwire.testing.simulation import Simulation
+from kwire.testing.simulation.nodes import (
+    BROKER_PORT,
+    CLUSTER_ID,
+    CONTROLLER_PORT,
+    SimulatedNodes,
+    directory_id,
+)
+
+__all__ = ["BROKER_PORT", "CLUSTER_ID", "CONTROLLER_PORT", "directory_id"]
 
 IDS = (1, 2, 3)
-BROKER_PORT, CONTROLLER_PORT = 9092, 9093
-CLUSTER_ID = "c2ltdWxhdGVkLWNsdXN0ZQ"
-RESTART_AFTER_S = 1.0
 BOOTSTRAP = [(f"n{node_id}", BROKER_PORT) for node_id in IDS]
 
 SETTINGS = {
-    "process.roles": "broker,controller",
-    "log.dirs": "/data",
-    "controller.listener.names": "CONTROLLER",
-    "controller.quorum.bootstrap.servers": ",".join(f"n{i}:{CONTROLLER_PORT}" for i in IDS),
     "offsets.topic.num.partitions": "2",
     "transaction.state.log.num.partitions": "2",
     "transaction.state.log.min.isr": "2",
@@ -46,14 +37,8 @@ SETTINGS = {
 }
 
 
-def directory_id(node_id: int) -> bytes:
-    """The id of a node's only directory."""
-    return bytes(15) + bytes([100 + node_id])
-
-
-class Cluster:
-    """The nodes by id: `hosts` always, `nodes` while they live. `attach(node)` sees each new life
-    before it starts."""
+class Cluster(SimulatedNodes):
+    """Three of them."""
 
     def __init__(
         self,
@@ -61,181 +46,4 @@ class Cluster:
         settings: Mapping[str, str] | None = None,
         attach: Callable[[Node], None] = lambda node: None,
     ) -> None:
-        self.simulation = simulation
-        self.hosts: dict[int, SimulatedHost] = {i: simulation.host(f"n{i}") for i in IDS}
-        self.nodes: dict[int, Node] = {}
-        self.lives: dict[int, int] = dict.fromkeys(IDS, 0)
-        self.unclean: dict[int, bool] = {}  # lost unsynced data, not known to be in sync again
-        self.killed: dict[int, bool] = {}  # ended without order, the same
-        self.stopping: dict[int, bool] = {}
-        self._settings = {**SETTINGS, **(settings or {})}
-        self._attach = attach
-        self._voters = ",".join(
-            f"{i}@n{i}:{CONTROLLER_PORT}:{uuids.to_text(directory_id(i))}" for i in IDS
-        )
-
-    # -- beginning
-
-    def format(self) -> None:
-        """Format every host's disk."""
-        for node_id, host in self.hosts.items():
-            host.disk.wall_ms = host.clock.wall_ms
-            format_directories(
-                FormatOptions(
-                    cluster_id=CLUSTER_ID,
-                    node_id=node_id,
-                    directories=["/data"],
-                    metadata_directory="/data",
-                    initial_controllers=self._voters,
-                ),
-                clock=host.clock,
-                random=host.random,
-                files=host.disk,
-            )
-            host.disk.sync_directory("/data")
-
-    def config(self, node_id: int) -> BrokerConfig:
-        """The settings of one node."""
-        listeners = (
-            f"PLAINTEXT://n{node_id}:{BROKER_PORT},CONTROLLER://n{node_id}:{CONTROLLER_PORT}"
-        )
-        own = {"node.id": str(node_id), "listeners": listeners}
-        return BrokerConfig.load(
-            properties={**self._settings, **own}, environment={}, developer=False
-        )
-
-    def start(self, node_id: int) -> None:
-        """Begin a life of a node; it serves some time later."""
-        host = self.hosts[node_id]
-        if not host.up or self.lives[node_id]:
-            host.restart()
-        self.lives[node_id] += 1
-        self.stopping.pop(node_id, None)
-        life = self.lives[node_id]
-        node = Node(
-            self.config(node_id),
-            host.loop,
-            clock=host.clock,
-            random=host.random,
-            files=host.disk,
-            new_executor=lambda name: _Executor(name),
-        )
-        node.on_fatal = lambda reason: self._gave_up(node_id, life, reason)
-        self.nodes[node_id] = node
-        self._attach(node)
-        host.loop.create_task(self._started(node, node_id, life))
-
-    async def _started(self, node: Node, node_id: int, life: int) -> None:
-        try:
-            await node.start()
-        except StartError as error:
-            self._gave_up(node_id, life, f"cannot start: {error}")
-        else:
-            self.simulation.record(f"n{node_id}", "serves")
-
-    def _gave_up(self, node_id: int, life: int, reason: str) -> None:
-        if self.lives[node_id] != life or node_id not in self.nodes:
-            return
-        self.simulation.record(f"n{node_id}", f"gave up: {reason}")
-        del self.nodes[node_id]
-        world = self.simulation.host("world").loop
-        world.call_soon(self._end_failed, node_id, life)
-
-    def _end_failed(self, node_id: int, life: int) -> None:
-        """The process of a node that gave up ends; its service manager starts it again."""
-        if self.lives[node_id] != life or not self.hosts[node_id].up:
-            return
-        self.hosts[node_id].crash(power_loss=False)
-        self.killed[node_id] = True
-        world = self.simulation.host("world").loop
-        world.call_later(RESTART_AFTER_S, self._start_again, node_id, life)
-
-    def _start_again(self, node_id: int, life: int) -> None:
-        if self.lives[node_id] == life and node_id not in self.nodes:
-            self.start(node_id)
-
-    # -- ends of a life
-
-    def is_up(self, node_id: int) -> bool:
-        return node_id in self.nodes and self.hosts[node_id].up
-
-    def kill(self, node_id: int, *, power_loss: bool = False) -> None:
-        """The process ends at once; with `power_loss` the machine does."""
-        self.nodes.pop(node_id, None)
-        self.hosts[node_id].crash(power_loss=power_loss)
-        self.killed[node_id] = True
-        if power_loss:
-            self.unclean[node_id] = True
-
-    async def stop(self, node_id: int) -> None:
-        """Stop in order (SIGTERM), from any host."""
-        node = self.nodes.get(node_id)
-        if node is None:
-            return
-        life = self.lives[node_id]
-        self.stopping[node_id] = True
-        node.on_fatal = lambda reason: None
-        task = self.hosts[node_id].loop.create_task(node.stop())
-        for _ in range(100):
-            await asyncio.sleep(0.1)
-            if task.done() or self.lives[node_id] != life:
-                break
-        if self.lives[node_id] == life and self.nodes.pop(node_id, None) is not None:
-            self.hosts[node_id].crash(power_loss=False)
-            if not task.done():
-                self.killed[node_id] = True
-            self.simulation.record(f"n{node_id}", "stopped")
-
-    # -- looking at it
-
-    def active_controller(self) -> Node | None:
-        for node in self.nodes.values():
-            if node.is_active_controller:
-                return node
-        return None
-
-    def is_in_sync(self) -> bool:
-        """Every partition has a leader and all of its replicas in sync, in everybody's eyes."""
-        if len(self.nodes) < len(IDS):
-            return False
-        for node in self.nodes.values():
-            if node.lifecycle.state.name != "RUNNING" or node.metadata.driver is None:
-                return False
-            if len(node.metadata.driver.raft.voters.voters.ids) < len(IDS):
-                return False
-            for topic in node.image.topics.by_name.values():
-                for partition in topic.partitions.values():
-                    if partition.leader < 0 or len(partition.isr) < len(partition.replicas):
-                        return False
-        return True
-
-    def describe(self) -> str:
-        """One line per node, for a failure's message."""
-        lines = []
-        for node_id in IDS:
-            node = self.nodes.get(node_id)
-            if node is None:
-                lines.append(f"n{node_id}: down")
-                continue
-            partitions = ", ".join(
-                f"{topic.name}-{index}: leader {p.leader}@{p.leader_epoch} isr {p.isr}"
-                for topic in node.image.topics.by_name.values()
-                for index, p in topic.partitions.items()
-                if len(p.isr) < len(p.replicas)
-            )
-            lines.append(
-                f"n{node_id}: {node.lifecycle.state.name}, metadata {node.image.offset}, "
-                f"controller {node.metadata.leader_id if node.metadata.driver else None}; "
-                f"{partitions or 'all in sync'}"
-            )
-        return "\n".join(lines)
-
-
-class _Executor:
-    """Stands for a worker; the loop runs its jobs."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def shutdown(self, wait: bool = True, **options: Any) -> None:
-        """There is no thread to end."""
+        super().__init__(simulation, IDS, {**SETTINGS, **(settings or {})}, attach)

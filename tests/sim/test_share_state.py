@@ -16,7 +16,11 @@ from tests.support.effort import seeds
 
 SEEDS = 3
 SEEDS_OF_MUTATION = 30
-FIRST = {"answers_of_a_lost_log_are_kept": 2}
+FIRST = {
+    "acknowledged_before_commit": 4,
+    "answers_of_a_lost_log_are_kept": 2,
+    "leader_epochs_are_not_written": 3,
+}
 """Seeds that find a mutation, where it is not the first one."""
 
 

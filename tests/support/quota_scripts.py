@@ -16,6 +16,7 @@ from kwire.quota.windows import TokenBucket, token_throttle_ms
 ORACLE = str(pathlib.Path(__file__).parents[1] / "golden" / "quota" / "QuotaOracle.java")
 UNLIMITED_WINDOW = "1.7976931348623157E308"
 NAMES = {"*": DEFAULT, "-": ABSENT}
+CLIENT_MS = 30_000
 
 
 def drawn_script(rng: random.Random) -> list[str]:
@@ -59,6 +60,43 @@ def drawn_precedence(rng: random.Random) -> list[str]:
             lines.append(f"set\t{user}\t{client}\t{'-' if rng.random() < 0.2 else bound}")
     lines += [f"limit\t{user}\t{client}" for user in "abc" for client in ("a", "b", "c", "", "~")]
     return lines
+
+
+def client_script(rng: random.Random) -> list[str]:
+    """One client for 30 seconds that asks for twice its quota, waits as long as it is told (by
+    kwire), and asks again: a producer, a consumer, whose refused reads are taken back, or one with
+    a share of time. Where Kafka tells the same of every line, it gets the same from both."""
+    kind, takes_back = rng.choice([("produce", False), ("produce", True), ("request", False)])
+    bound = rng.choice([0.1, 1.0, 10.0]) if kind == "request" else rng.choice([5e3, 5e4, 1e6])
+    pause_ms = rng.choice([50, 100, 200])
+    ours = Ours()
+    lines: list[str] = []
+
+    def say(line: str) -> str:
+        lines.append(line)
+        return ours.answer(line)
+
+    say(f"new\t{kind}\t11\t1")
+    say(f"set\tu\tc\t{bound}")
+    begin_ms = now_ms = 10**12 + rng.randrange(1000)
+    while now_ms < begin_ms + CLIENT_MS:
+        value = bound * 2 * pause_ms / 1000 * rng.uniform(0.8, 1.2)
+        used = value if kind == "request" else int(value)
+        wait_ms = int(say(f"use\tu\tc\t{used}\t{now_ms}"))
+        if wait_ms and takes_back:
+            say(f"back\tu\tc\t{used}\t{now_ms}")
+        now_ms += (wait_ms or pause_ms) + rng.randrange(4)
+    return lines
+
+
+def used_by_client(script: list[str], said: list[str]) -> float:
+    """What the client of a `client_script` got, by these answers."""
+    takes_back = any(line.startswith("back") for line in script)
+    return sum(
+        float(line.split("\t")[3])
+        for line, answer in zip(script, said, strict=True)
+        if line.startswith("use") and not (takes_back and int(answer))
+    )
 
 
 def answers_of_kafka(scripts: list[list[str]], libs: pathlib.Path, limit_s: float) -> list[str]:

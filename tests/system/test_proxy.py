@@ -6,6 +6,7 @@ import json
 import socket
 from pathlib import Path
 
+import confluent_kafka
 import pytest
 
 from kwire.protocol.frame import parse_request_header
@@ -64,6 +65,30 @@ def test_every_broker_of_a_cluster_is_behind_the_proxy(tmp_path: Path) -> None:
         proxy.stop()
         brokers = {event.broker for event in events_of(path) if event.kind == OPEN}
         assert {one.bootstrap for one in cluster} & brokers
+
+
+def test_a_leader_that_dies_is_told_in_words(tmp_path: Path) -> None:
+    """The connection that ended with a request on its way, the new leader, the batch sent again."""
+    with Cluster(3) as cluster, ProxyProcess(cluster.bootstrap, "--explain") as proxy:
+        orders = cluster.topic("orders").create()
+        producer = confluent_kafka.Producer(
+            {
+                "bootstrap.servers": proxy.address,
+                "client.id": "p",
+                "enable.idempotence": True,
+                "topic.metadata.refresh.interval.ms": 200,
+            }
+        )
+        producer.produce("orders", "before")
+        assert producer.flush(60) == 0
+        leader = cluster.leader("orders")
+        leader.kill()
+        producer.produce("orders", "after")
+        assert producer.flush(60) == 0
+        assert orders.values() == [b"before", b"after"]
+        proxy.stop()
+    assert f"it was broker {leader.node_id}" in proxy.out, proxy.out
+    assert f"p: the connection to {leader.bootstrap} ends" in proxy.out, proxy.out
 
 
 def test_no_secret_of_a_login_is_in_a_trace(tmp_path: Path) -> None:

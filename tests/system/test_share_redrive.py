@@ -31,7 +31,7 @@ Lines = list[dict[str, Any]]
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Broker]:
-    with Broker(options={**PROPERTIES, "log.initial.task.delay.ms": "100"}) as started:
+    with Broker(options={**PROPERTIES, "log.cleaner.backoff.ms": "100"}) as started:
         yield started
 
 
@@ -220,6 +220,33 @@ def test_what_retention_and_compaction_took_is_named_and_settled(broker: Broker)
     assert kwire(broker, "share", "redrive", group).stdout == "0 sent\n"
     dead = kwire(broker, "share", "dead", group).stdout.splitlines()
     assert dead[1].endswith("\tsettled\t\t(retention took it)")
+
+
+def test_originals_that_compaction_took_are_named_and_not_sent(broker: Broker) -> None:
+    _, group = filled(
+        broker,
+        "compacted",
+        3,
+        cleanup_policy="compact",
+        segment_ms="50",
+        min_cleanable_dirty_ratio="0.01",
+    )
+
+    later = itertools.count(10_000, 10_000)
+
+    def is_cleaned() -> bool:  # the segments roll by the times of their records
+        produce(client, "compacted", 0, [Record(0, next(later), b"k0", b"later")])
+        return "compacted-0-0" not in values(broker, "compacted")
+
+    with WireClient(broker.bootstrap) as client:
+        wait_for(is_cleaned, "the first value of k0 is gone")
+    told = lines(broker, "share", "redrive", group)
+    assert [(one["what"], one["offset"]) for one in told] == [
+        ("gone", 0),
+        ("sent", 1),
+        ("sent", 2),
+    ]
+    assert kwire(broker, "share", "redrive", group).stdout == "0 sent\n"
 
 
 def test_a_gap_that_compaction_left_is_named(broker: Broker) -> None:

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from kwire.clock import SeededRandom
 from kwire.testing.simulation import loop as loops
 from kwire.testing.simulation import network as networks
+from kwire.testing.simulation.application_loop import ApplicationLoop
 from kwire.testing.simulation.disk import SimulatedDisk
 from kwire.testing.simulation.loop import ProtocolFactory, SimulatedLoop
 from kwire.testing.simulation.network import SimulatedNetwork, SimulatedServer
@@ -25,6 +26,8 @@ class World(loops.World, networks.World, Protocol):
 
     def release(self, loop: SimulatedLoop) -> None: ...
 
+    def advance(self, seconds: float) -> None: ...
+
 
 class SimulatedClock:
     """A host's wall clock: simulated time plus the host's skew."""
@@ -41,12 +44,21 @@ class SimulatedHost:
     """A host. `crash` ends its current life; `restart` begins another with the same disk.
 
     `disk` implements the log's file layer and keeps its content over crashes as a disk does;
-    `disk_delay_s` slows executor jobs down.
+    `disk_delay_s` slows executor jobs down. One that `is_application` has an `ApplicationLoop`.
     """
 
-    def __init__(self, simulation: World, name: str, index: int, clock_skew_ms: int = 0) -> None:
+    def __init__(
+        self,
+        simulation: World,
+        name: str,
+        index: int,
+        clock_skew_ms: int = 0,
+        is_application: bool = False,
+    ) -> None:
         self.simulation = simulation
         self.name = name
+        self.index = index
+        self.is_application = is_application
         self.address = f"10.0.0.{index + 1}"
         self.clock_skew_ms = clock_skew_ms
         self.disk_delay_s = 0.0
@@ -55,7 +67,12 @@ class SimulatedHost:
         self.disk = SimulatedDisk(SeededRandom(simulation.random.below(1 << 62)))
         self.up = True  # its process runs
         self.powered = True
-        self.loop = SimulatedLoop(self)  # type: ignore[abstract]
+        self.loop = self._new_loop()
+
+    def _new_loop(self) -> SimulatedLoop:
+        if self.is_application:
+            return ApplicationLoop(self, self.simulation.advance)  # type: ignore[abstract]
+        return SimulatedLoop(self)  # type: ignore[abstract]
 
     async def connect(
         self, address: str, port: int, protocol_factory: ProtocolFactory
@@ -101,5 +118,5 @@ class SimulatedHost:
             self.loop.kill()
             self.simulation.network.host_crashed(self, silently=False)
         self.up = self.powered = True
-        self.loop = SimulatedLoop(self)  # type: ignore[abstract]
+        self.loop = self._new_loop()
         return self.loop

@@ -136,7 +136,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
     """The loop of one life of a host: a crashed host comes back with a new one."""
 
     def __init__(self, host: Host) -> None:
-        self._host = host
+        self.host = host
         self._simulation = host.simulation
         self.is_alive = True
         self._exception_handler: Callable[[asyncio.AbstractEventLoop, Any], object] | None = None
@@ -261,7 +261,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
 
     def default_exception_handler(self, context: dict[str, Any]) -> None:
         error = context.get("exception")
-        message = f"{self._host.name}: {context.get('message')}: {error!r}"
+        message = f"{self.host.name}: {context.get('message')}: {error!r}"
         if error is not None and error.__traceback__ is not None:
             import traceback
 
@@ -286,7 +286,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         key = self._executor_key(executor)
         simulation = self._simulation
         start = max(simulation.now, self._executor_free_at.get(key, 0.0))
-        delay_max = EXECUTOR_DELAY_MAX_S + self._host.disk_delay_s
+        delay_max = EXECUTOR_DELAY_MAX_S + self.host.disk_delay_s
         effect_at = start + simulation.uniform(0, delay_max)
         done_at = effect_at + simulation.uniform(0, delay_max)
         self._executor_free_at[key] = effect_at
@@ -335,7 +335,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
     ) -> tuple[asyncio.Transport, Any]:
         if host is None or port is None or options.get("ssl"):
             raise NotImplementedError("the simulated network connects plain TCP by host and port")
-        return await self._host.connect(host, int(port), protocol_factory)
+        return await self.host.connect(host, int(port), protocol_factory)
 
     async def create_server(  # type: ignore[override]
         self,
@@ -346,7 +346,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
     ) -> Server:
         if options.get("ssl") or options.get("sock") is not None:
             raise NotImplementedError("the simulated network listens on plain TCP ports")
-        return self._host.listen(port or 0, protocol_factory)
+        return self.host.listen(port or 0, protocol_factory)
 
     async def getaddrinfo(self, host: Any, port: Any, **options: Any) -> list[tuple[Any, ...]]:
         name = host.decode() if isinstance(host, bytes) else host

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
 from kwire.clock import Random
+from kwire.testing.simulation.links import Cut, Links
 from kwire.testing.simulation.loop import ProtocolFactory, SimulatedLoop
 
 POISON = b"\xdb"
@@ -84,6 +85,7 @@ class SimulatedNetwork:
     def __init__(self, simulation: World) -> None:
         self._simulation = simulation
         self.conditions = NetworkConditions()
+        self.links = Links()
         self._listeners: dict[tuple[str, int], SimulatedServer] = {}
         self._blocked: dict[tuple[str, str, int | None], None] = {}
         self._transports: dict[SimulatedTransport, None] = {}
@@ -128,6 +130,13 @@ class SimulatedNetwork:
             if peer is not None and transport.host.name == one and peer.host.name == other:
                 transport.break_both()
 
+    def latency_between(self, source: str, destination: str) -> float:
+        """Of one link."""
+        delay = self.links.delay(source, destination)
+        if delay is None:
+            return self.latency()
+        return self.latency() + self._simulation.uniform(*delay)
+
     def latency(self) -> float:
         conditions = self.conditions
         simulation = self._simulation
@@ -154,10 +163,12 @@ class SimulatedNetwork:
         self._listeners[key] = server
         return server
 
+    def is_listening(self, server: SimulatedServer) -> bool:
+        return self._listeners.get((server.host.name, server.port)) is server
+
     def stop_listening(self, server: SimulatedServer) -> None:
-        key = (server.host.name, server.port)
-        if self._listeners.get(key) is server:
-            del self._listeners[key]
+        if self.is_listening(server):
+            del self._listeners[server.host.name, server.port]
 
     async def connect(
         self,
@@ -171,7 +182,7 @@ class SimulatedNetwork:
         if target is None:
             raise OSError(-2, f"no such host: {address}")
         deadline = self._simulation.now + CONNECT_TIMEOUT_S
-        await _pause(loop, self.latency())
+        await _pause(loop, self.latency_between(source.name, target.name))
         while not target.powered or self._cut(source, target, port):
             if self._simulation.now >= deadline:
                 raise TimeoutError(f"no answer from {target.name}")
@@ -194,6 +205,10 @@ class SimulatedNetwork:
 
     def forget(self, transport: SimulatedTransport) -> None:
         self._transports.pop(transport, None)
+
+    def forget_all(self) -> None:
+        self._transports.clear()
+        self._listeners.clear()
 
     def _cut(self, source: Host, target: Host, port: int) -> bool:
         return self.is_blocked(source.name, target.name, port) or self.is_blocked(
@@ -228,15 +243,39 @@ class SimulatedServer:
         self.port = port
         self.protocol_factory = protocol_factory
         self.sockets = [_NamedSocket((host.address, port))]
+        self._forever: list[asyncio.Future[None]] = []
 
     def close(self) -> None:
         self._network.stop_listening(self)
+        for waiter in self._forever:
+            if not waiter.done():
+                waiter.cancel()
+
+    def close_clients(self) -> None:
+        """Its connections are the protocols' to close."""
+
+    abort_clients = close_clients
 
     async def wait_closed(self) -> None:
         """A closed listener is gone at once."""
 
     def is_serving(self) -> bool:
-        return True
+        return self._network.is_listening(self)
+
+    async def serve_forever(self) -> None:
+        """Until it is cancelled or closed, which cancels it."""
+        waiter = self.host.loop.create_future()
+        self._forever.append(waiter)
+        try:
+            await waiter
+        finally:
+            self.close()
+
+    async def __aenter__(self) -> SimulatedServer:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.close()
 
     async def start_serving(self) -> None:
         """A listener serves from its creation."""
@@ -420,7 +459,12 @@ class SimulatedTransport(asyncio.Transport):
         peer = self.peer
         if peer is None or self._lost:
             return
-        earliest = self._simulation.now + self._network.latency()
+        network = self._network
+        if network.links.are_well:
+            latency = network.latency()
+        else:
+            latency = network.latency_between(self.host.name, peer.host.name)
+        earliest = self._simulation.now + latency
         if earliest > self._delivery_at:
             self._delivery_at = earliest
         self._deliveries += 1
@@ -434,6 +478,11 @@ class SimulatedTransport(asyncio.Transport):
         network, unsent = self._network, self._unsent
         if network._blocked and network.is_blocked(self.host.name, peer.host.name, self.port):
             return
+        if unsent and not network.links.are_well:
+            cut = network.links.next_delivery(self.host.name, peer.host.name)
+            if cut is not None:
+                self._cut_delivery(peer, cut)
+                return
         while unsent and not peer._reading_paused and not peer._lost:
             peer._receive(unsent)
         size = sum(map(len, unsent)) if unsent else 0
@@ -445,6 +494,19 @@ class SimulatedTransport(asyncio.Transport):
             peer._receive_eof()
             if self._closing:
                 self._loop.call_soon(self._lose, None)
+
+    def _cut_delivery(self, peer: SimulatedTransport, cut: Cut) -> None:
+        """Some of what was sent arrives, or nothing; then both ends are told of a reset."""
+        kept = self._simulation.random.below(sum(map(len, self._unsent)))
+        if cut is Cut.MIDDLE and kept:
+            beginning = bytearray(kept)
+            _move(self._unsent, memoryview(beginning), kept)
+            arriving = deque([memoryview(bytes(beginning))])
+            while arriving and not peer._reading_paused and not peer._lost:
+                peer._receive(arriving)
+        self._unsent.clear()
+        self._unsent_bytes = 0
+        self.break_both()
 
     def _resume_writing(self) -> None:
         if not self._told_lost:

@@ -46,6 +46,8 @@ class Simulation:
         self.hosts: dict[str, SimulatedHost] = {}
         self.transcript: list[str] = []
         self.failures: list[str] = []
+        self.failed_with: BaseException | None = None
+        self.told: Callable[[str, str], None] | None = None  # hears each line of `record`
         self.after_event: Callable[[], None] | None = None
         self._keep_transcript = keep_transcript
         self._digest = hashlib.blake2b(digest_size=16)
@@ -57,12 +59,20 @@ class Simulation:
 
     # --- the world's furniture ---
 
-    def host(self, name: str, *, clock_skew_ms: int = 0) -> SimulatedHost:
+    def host(
+        self, name: str, *, clock_skew_ms: int = 0, is_application: bool = False
+    ) -> SimulatedHost:
         """The host called `name`, made on first use."""
         host = self.hosts.get(name)
         if host is None:
-            host = self.hosts[name] = SimulatedHost(self, name, len(self.hosts), clock_skew_ms)
+            index = len(self.hosts)
+            host = SimulatedHost(self, name, index, clock_skew_ms, is_application)
+            self.hosts[name] = host
         return host
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass while callbacks run."""
+        self.now += seconds
 
     def record(self, who: str, what: str) -> None:
         """Add a line to the transcript."""
@@ -71,6 +81,20 @@ class Simulation:
         self._digest.update(b"\n")
         if self._keep_transcript:
             self.transcript.append(line)
+        if self.told is not None:
+            self.told(who, what)
+
+    def forget(self) -> None:
+        """Let go of everything that was to happen, when nothing happens any more."""
+        self._timers.clear()
+        self._ready.clear()
+        self.network.forget_all()
+
+    def fail(self, message: str, error: BaseException | None) -> None:
+        """End the run as failed, with what failed in it."""
+        self.failures.append(message)
+        if self.failed_with is None:
+            self.failed_with = error
 
     def fingerprint(self) -> str:
         """A digest of the transcript so far."""

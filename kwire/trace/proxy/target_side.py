@@ -128,4 +128,4 @@ class TargetSide(FrameConnection):
 
     def closed(self) -> None:
         self._fail_login(self._why or "the connection ended during the login")
-        self._gone(self._why)
+        self._gone(self._why or "the broker has closed it")

@@ -124,7 +124,7 @@ def test_a_batch_that_is_sent_again_says_why() -> None:
     scene.ms += 30
     scene.close("p", "1 requests without a reply: Produce")
     assert scene.last() == [
-        "p: the connection to b1 ends, 1 requests without a reply: Produce; whether they are done "
+        "p: the connection to b1 ends: 1 requests without a reply: Produce; whether they are done "
         "nobody knows"
     ]
     scene.both("p", produce(5, 9, 0), produced(), 13, "b2")

@@ -10,6 +10,7 @@ import pytest
 from kwire.trace.events import CLOSE, OPEN, REQUEST, RESPONSE, TRACE, Event, parse_event
 from kwire.trace.files import TraceError, TraceReader, TraceWriter
 from kwire.trace.filters import Filters, api_names
+from kwire.trace.json_values import JsonObject
 from kwire.trace.recorder import Recorder, Selection
 from kwire.trace.statistics import Latencies, Statistics
 
@@ -122,6 +123,15 @@ def test_a_request_without_a_reply_is_among_the_errors() -> None:
     events = asked(1), Event(CLOSE, 20.0, 1)
     assert selected(Filters(errors_only=True), *events)[0] == (REQUEST, 1)
     assert selected(Filters(slower_than_ms=1), *events)[0] == (REQUEST, 1)
+
+
+def test_a_produce_without_acks_is_no_error_and_not_kept_in_memory() -> None:
+    body: JsonObject = {"acks": 0, "topic_data": [{"name": "orders"}]}
+    events = [asked(1, "Produce", body=body), Event(CLOSE, 20.0, 1)]
+    assert selected(Filters(errors_only=True), *events) == [(CLOSE, 0)]
+    assert selected(Filters(topic="orders"), *events) == [(REQUEST, 1), (CLOSE, 0)]
+    assert selected(Filters(topic="others"), *events) == [(CLOSE, 0)]
+    assert selected(Filters(), *events) == [(REQUEST, 1), (CLOSE, 0)]
 
 
 def test_topics_are_found_by_name_and_by_the_id_that_metadata_told() -> None:

@@ -1,0 +1,195 @@
+"""The applications of examples/simulation: each fault is caught, each mended one passes.
+
+`KWIRE_EFFORT` multiplies the seeds of the mended ones (`make stress`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kwire.testing.simulation import (
+    CannotSimulate,
+    NothingDoubled,
+    NothingLost,
+    OffsetsForward,
+    SimulationFailed,
+    simulate,
+    simulated_cluster,
+)
+from kwire.testing.simulation.plans import KINDS, drawn
+from kwire.testing.simulation.run import RunFailed
+
+pytest.importorskip("aiokafka")
+EXAMPLES = Path(__file__).parents[2] / "examples" / "simulation"
+sys.path.insert(0, str(EXAMPLES))
+
+import orders  # noqa: E402
+
+EFFORT = int(os.environ.get("KWIRE_EFFORT", "1"))
+
+
+async def _orders(cluster, commit_first: bool) -> None:
+    await cluster.create_topic(orders.TOPIC, 2)
+    check, forward = NothingLost(), OffsetsForward("booking")
+
+    async def book(order: bytes) -> None:
+        await asyncio.sleep(0.02)
+        check.received(order)
+
+    numbers = cluster.operations(60)
+
+    async def taking() -> None:
+        await orders.take_orders(cluster.bootstrap, numbers, check.sent)
+
+    async def booking() -> None:
+        await orders.book_orders(cluster.bootstrap, book, commit_first=commit_first)
+
+    taken = cluster.process(taking)
+    cluster.process(booking)
+    await taken.finished()
+    await cluster.faults_over()
+    await asyncio.sleep(60)
+    check.verify()
+    if not commit_first:
+        await forward.read_commits(cluster)
+
+
+@simulate(seeds=30, minutes=1, faults=["process killed", "broker killed"], processes=1)
+async def orders_committed_first(cluster) -> None:
+    await _orders(cluster, commit_first=True)
+
+
+@simulate(seeds=1 * EFFORT, minutes=1, processes=1)
+async def orders_booked_first(cluster) -> None:
+    await _orders(cluster, commit_first=False)
+
+
+def test_a_consumer_that_commits_before_it_processes_is_caught() -> None:
+    with pytest.raises(SimulationFailed, match="was acknowledged and is lost") as caught:
+        orders_committed_first()
+    text = str(caught.value)
+    assert "kwire.testing.simulation replay" in text
+    assert "--faults" in text
+
+
+def test_one_that_processes_before_it_commits_passes() -> None:
+    orders_booked_first()
+
+
+REFUSED = {
+    "time.sleep": "import time; time.sleep(1)",
+    "asyncio.to_thread(print)": "await asyncio.to_thread(print)",
+    "loop.run_in_executor": "await asyncio.get_running_loop().run_in_executor(None, print)",
+    "threading.Thread.start": "import threading; threading.Thread(target=print).start()",
+    "socket.socket": "import socket; socket.socket()",
+    "subprocess.Popen": "import subprocess; subprocess.run(['true'])",
+    "loop.subprocess_exec": "await asyncio.create_subprocess_exec('true')",
+    "confluent_kafka.Producer": "import confluent_kafka; confluent_kafka.Producer({})",
+}
+
+
+def test_what_cannot_be_simulated_fails_by_its_name() -> None:
+    pytest.importorskip("confluent_kafka")
+
+    async def one(call: str, source: str) -> None:
+        scope: dict[str, object] = {"asyncio": asyncio}
+        exec(f"async def calls():\n    {source}", scope)
+        failure = ""
+        try:
+            async with simulated_cluster(1, minutes=0, brokers=1):
+                with pytest.raises(CannotSimulate):
+                    await scope["calls"]()
+                await asyncio.sleep(1)
+        except RunFailed as error:
+            failure = str(error)
+        assert failure.startswith(f"{call}")
+        assert "cannot be simulated" in failure
+
+    for call, source in REFUSED.items():
+        asyncio.run(one(call, source))
+
+
+PROGRAM = """
+import asyncio, datetime, os, random, secrets, time, uuid
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from kwire.testing.simulation import simulated_cluster
+
+async def main():
+    async with simulated_cluster(3, minutes=0.5) as cluster:
+        for topic in ("a", "b"):
+            await cluster.create_topic(topic, 2)
+        chance = [uuid.uuid4(), uuid.uuid1(), random.random(), os.urandom(4), secrets.token_hex()]
+        cluster.note(f"{chance} {time.time()} {datetime.datetime.now(datetime.UTC)}")
+        async def produce():
+            async with AIOKafkaProducer(bootstrap_servers=cluster.bootstrap) as producer:
+                for number in range(40):
+                    await producer.send_and_wait("ab"[number % 2], b"%d" % number)
+                    await asyncio.sleep(0.5)
+        async def consume():
+            async with AIOKafkaConsumer("a", "b", bootstrap_servers=cluster.bootstrap,
+                    group_id="g", auto_offset_reset="earliest") as consumer:
+                async for record in consumer:
+                    cluster.note(f"{record.topic} {record.partition} {record.value}")
+        cluster.process(consume)
+        await cluster.process(produce).finished()
+        await cluster.faults_over()
+    print(cluster.fingerprint(), len(cluster.history))
+asyncio.run(main())
+"""
+
+
+def test_a_seed_is_one_history_whatever_the_hash_seed_of_the_process() -> None:
+    told = [
+        subprocess.run(
+            [sys.executable, "-W", "error", "-c", PROGRAM],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    ]
+    assert told[0] == told[1] != ""
+
+
+def test_the_faults_of_a_seed_are_data_and_another_seed_has_others() -> None:
+    kinds = tuple(KINDS)
+    assert drawn(5, 600, kinds) == drawn(5, 600, kinds) != drawn(6, 600, kinds)
+    assert drawn(5, 600, ()) == drawn(5, 0, kinds) == ()
+    assert {fault.kind for seed in range(40) for fault in drawn(seed, 600, kinds)} == set(KINDS)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"seeds": 0}, "seeds=0: accepted are whole numbers from 1"),
+        ({"minutes": -1}, "minutes=-1: accepted are 0"),
+        ({"brokers": 10}, "brokers=10: accepted are 1 to 9"),
+        ({"faults": ["rain"]}, "faults: 'rain' is none; accepted are broker killed"),
+        ({"config": 3}, "config=3: accepted is a dictionary"),
+        ({"processes": True}, "processes=True: accepted are"),
+    ],
+)
+def test_an_option_that_cannot_be_is_named(options, told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        simulate(**options)
+
+
+def test_checks_tell_what_broke() -> None:
+    lost, doubled, forward = NothingLost(), NothingDoubled(), OffsetsForward()
+    for check in (lost, doubled):
+        check.sent(b"a")
+        check.sent(b"b")
+        check.received(b"a")
+        check.received(b"a")
+    assert lost.problems() == ["b'b' was acknowledged and is lost"]
+    assert doubled.problems() == ["b'a' is there 2 times"]
+    forward.committed("t", 0, 5)
+    forward.committed("t", 0, 4)
+    assert forward.problems() == ["group '': t-0 goes back from 5 to 4"]
