@@ -23,7 +23,7 @@ PAGES = [
     *sorted(ROOT.glob("*/*/README.md")),
 ]
 FOLDERS = "bench|compat_tests|docker|docs|kwire|pyspark_kwire|tests|tools"
-MADE_UP = re.compile(r"(^|/)(test_)?echo_topics\.\w+$|^ask\.py$")
+MADE_UP = re.compile(r"(^|/)(test_)?(echo_topics|shop)\.\w+$|^ask\.py$")
 """The files that the example of CONTRIBUTING.md makes."""
 
 
