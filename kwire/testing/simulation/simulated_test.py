@@ -10,6 +10,7 @@ from kwire.testing.simulation.options import SEED_MAX, Options
 
 SEEDS_MAX = 1_000_000
 PROCESSES_MAX = 256
+SHRINK_RUNS, SHRINK_RUNS_MAX = 80, 10_000
 PREFIX = "KWIRE_SIMULATION_"
 VARIABLES = ("SEED", "SEEDS", "FAULTS", "OPERATIONS", "PROCESSES")
 
@@ -18,12 +19,14 @@ Test = Callable[..., Coroutine[object, object, object]]
 
 @dataclass(frozen=True)
 class SimulatedTest:
-    """A decorated test and how it runs. `options.seed` is the first of `seeds`."""
+    """A decorated test and how it runs. `options.seed` is the first of `seeds`; `shrink_runs` is
+    how many runs one that fails gets to be made smaller."""
 
     function: Test
     options: Options
     seeds: int
     processes: int
+    shrink_runs: int = SHRINK_RUNS
 
     @property
     def file(self) -> str:
