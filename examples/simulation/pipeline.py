@@ -2,6 +2,10 @@
 
 Offsets and results of a batch are one transaction. A stage that reads with `read_uncommitted`
 takes what the stage before it has sent in a transaction that is aborted.
+
+aiokafka 0.14 takes a coordinator's error for "nothing is committed": with `auto_offset_reset=
+"earliest"` a stage that starts while its coordinator moves takes everything again. So `begin`
+commits where a stage begins, once, and the stage refuses to run without.
 """
 
 from __future__ import annotations
@@ -9,6 +13,21 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+
+
+async def begin(bootstrap: str, source: str, target: str) -> None:
+    """Once, before the stage's first run: it begins with the oldest record."""
+    consumer = AIOKafkaConsumer(
+        bootstrap_servers=bootstrap, group_id=f"{source}-to-{target}", enable_auto_commit=False
+    )
+    async with AIOKafkaProducer(bootstrap_servers=bootstrap) as producer:
+        partitions = await partitions_of(producer, source)
+    await consumer.start()
+    try:
+        consumer.assign(partitions)
+        await consumer.commit(dict.fromkeys(partitions, 0))
+    finally:
+        await consumer.stop()
 
 
 async def stage(
@@ -29,14 +48,13 @@ async def stage(
         bootstrap_servers=bootstrap,
         group_id=name,
         enable_auto_commit=False,
-        auto_offset_reset="earliest",
+        auto_offset_reset="none",
         isolation_level=isolation_level,
     )
     await producer.start()  # the transaction of the process before is over
     try:
         await consumer.start()
-        numbers = await producer.partitions_for(source)
-        consumer.assign([TopicPartition(source, number) for number in sorted(numbers)])
+        consumer.assign(await partitions_of(producer, source))
         while True:
             batches = await consumer.getmany(timeout_ms=1000)
             if not batches:
@@ -51,3 +69,9 @@ async def stage(
     finally:
         await consumer.stop()
         await producer.stop()
+
+
+async def partitions_of(producer: AIOKafkaProducer, topic: str) -> list[TopicPartition]:
+    return [
+        TopicPartition(topic, number) for number in sorted(await producer.partitions_for(topic))
+    ]

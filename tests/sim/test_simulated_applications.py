@@ -26,7 +26,7 @@ from kwire.testing.simulation import (
 from kwire.testing.simulation.plans import KINDS, drawn
 from kwire.testing.simulation.run import RunFailed
 
-pytest.importorskip("aiokafka")
+aiokafka = pytest.importorskip("aiokafka")
 EXAMPLES = Path(__file__).parents[2] / "examples" / "simulation"
 sys.path.insert(0, str(EXAMPLES))
 
@@ -160,6 +160,27 @@ def test_a_seed_is_one_history_whatever_the_hash_seed_of_the_process() -> None:
         for seed in ("1", "2")
     ]
     assert told[0] == told[1] != ""
+
+
+def test_a_seed_is_one_history_whatever_ran_before_in_its_process(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """aiokafka numbers its producers: later ones of a process sent longer client ids."""
+
+    async def produce(bootstrap: str) -> None:
+        async with aiokafka.AIOKafkaProducer(bootstrap_servers=bootstrap) as producer:
+            for number in range(200):
+                await producer.send_and_wait("t", b"%d" % number)
+
+    async def run() -> tuple[str, float]:
+        async with simulated_cluster(3, minutes=0, brokers=1) as cluster:
+            await cluster.create_topic("t")
+            await cluster.process(produce, cluster.bootstrap).finished()
+        return cluster.fingerprint(), cluster.now
+
+    first = asyncio.run(run())
+    monkeypatch.setattr(aiokafka.AIOKafkaProducer, "_PRODUCER_CLIENT_ID_SEQUENCE", 10**60)
+    assert asyncio.run(run()) == first
 
 
 def test_the_faults_of_a_seed_are_data_and_another_seed_has_others() -> None:

@@ -81,6 +81,8 @@ def test_a_relay_that_sends_in_transactions_passes() -> None:
 async def _invoiced(cluster, isolation_level: str) -> None:
     for topic in ("orders", "prices", "invoices"):
         await cluster.create_topic(topic, 2)
+    await pipeline.begin(cluster.bootstrap, "orders", "prices")
+    await pipeline.begin(cluster.bootstrap, "prices", "invoices")
     forward, order = OffsetsForward(), KeyOrder()
     numbers = cluster.operations(6)
 

@@ -3,7 +3,8 @@
 Its compiled builder of batches stamps records with the machine's time unless it is given one: in
 a run it is given the run's. Partitions, brokers and topics are in sets, whose order goes out in
 requests and differs from process to process (PYTHONHASHSEED): the tuples get a hash of their own,
-and lists of topics are sorted. Nothing else of it is touched. Processes that are started for runs
+and lists of topics are sorted. It numbers its producers, whose client ids have the number: each run
+begins with the first. Nothing else of it is touched. Processes that are started for runs
 have one PYTHONHASHSEED besides, which orders the application's own sets too.
 """
 
@@ -33,6 +34,9 @@ def seams() -> list[Replacement]:
     )
     if subscription is not None:
         found.append((subscription, "__init__", _sorted_subscription(subscription.__init__)))
+    producer = getattr(sys.modules.get("aiokafka.producer"), "AIOKafkaProducer", None)
+    if hasattr(producer, "_PRODUCER_CLIENT_ID_SEQUENCE"):
+        found.append((producer, "_PRODUCER_CLIENT_ID_SEQUENCE", 0))
     builder = getattr(
         sys.modules.get("aiokafka.producer.message_accumulator"), "BatchBuilder", None
     )

@@ -346,7 +346,13 @@ class Faults:
             power_loss = fault.kind == "process loses power"
             what = "loses power" if power_loss else "is killed"
             self._note(fault, f"{process.name} {what} for {fault.length_s} s")
+            life = process.lives
             process.kill(power_loss=power_loss, restart_after_s=fault.length_s)
+            try:
+                await asyncio.sleep(fault.length_s)
+            finally:  # at the latest when the faults are over
+                if process.lives == life and not process.is_finished:
+                    process.start()
 
     async def _process_paused(self, fault: Fault) -> None:
         process = self._process(fault)
