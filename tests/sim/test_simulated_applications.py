@@ -64,7 +64,7 @@ async def _orders(cluster, commit_first: bool) -> None:
 KILLS = ("process killed", "broker killed")
 
 
-@simulate(first_seed=5, seeds=30, minutes=0.5, faults=KILLS, processes=1, shrink_runs=16)
+@simulate(first_seed=5, seeds=30, minutes=0.5, faults=KILLS, processes=1, shrink_runs=10)
 async def orders_committed_first(cluster) -> None:
     await _orders(cluster, commit_first=True)
 

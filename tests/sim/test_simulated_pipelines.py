@@ -59,7 +59,7 @@ async def _relayed(cluster, transactional_id: str | None) -> None:
         check.verify()
 
 
-@simulate(first_seed=1, seeds=40, minutes=0.5, faults=["replies lost"], processes=1, shrink_runs=12)
+@simulate(first_seed=1, seeds=40, minutes=0.5, faults=["replies lost"], processes=1, shrink_runs=8)
 async def relayed_without_idempotence(cluster) -> None:
     await _relayed(cluster, None)
 
@@ -127,7 +127,7 @@ async def _invoiced(cluster, isolation_level: str) -> None:
 
 
 @simulate(
-    first_seed=5, seeds=40, minutes=0.5, faults=["process killed"], processes=1, shrink_runs=8
+    first_seed=5, seeds=40, minutes=0.5, faults=["process killed"], processes=1, shrink_runs=4
 )
 async def invoiced_from_what_is_not_committed(cluster) -> None:
     await _invoiced(cluster, "read_uncommitted")
