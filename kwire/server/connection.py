@@ -277,7 +277,7 @@ class BrokerConnection(PausedConnection):
                     rates = known[client_id]
                 except KeyError:
                     rates = self._rates_of(client_id)
-                # Nearly all clients are bound by nothing, as the one before was.
+                # Nearly all clients are bound by nothing, nor was the one of the request before.
                 if rates is not None or self.rates is not None or api_key in MUTATIONS:
                     self._count_for_quotas(rates, context, len(body))
             elif not (self._passes_arrival or self._arrives(route, context, body, offset, timed)):

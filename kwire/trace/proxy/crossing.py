@@ -97,7 +97,11 @@ class Crossing(FrameConnection):
                 lambda: far, host, port, ssl=context, server_hostname=name
             )
         far.transport.set_write_buffer_limits(WRITTEN_BYTES_HIGH, WRITTEN_BYTES_LOW)
-        await far.log_in(self._loop)
+        try:
+            await far.log_in(self._loop)
+        except BaseException:
+            far.transport.abort()
+            raise
         return far
 
     def frame_received(self, frame: memoryview) -> None:
