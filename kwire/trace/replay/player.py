@@ -21,7 +21,7 @@ from kwire.client.errors import ClientError
 from kwire.client.settings import ConnectionSettings
 from kwire.network.buffers import BufferPool
 from kwire.protocol import messages as m
-from kwire.protocol.api_keys import API_KEYS, ApiKey
+from kwire.protocol.api_keys import API_KEYS, NODE_APIS, ApiKey
 from kwire.protocol.errors import EncodeError
 from kwire.protocol.structs import Message, Request
 from kwire.trace.error_counts import error_names
@@ -152,7 +152,7 @@ class Player:
             raise Unsendable("passed through as bytes")
         if info.key in LOGINS:
             raise Unsendable("a login")
-        if info.cluster_action and info.key not in (ApiKey.DESCRIBE_QUORUM, ApiKey.UPDATE_FEATURES):
+        if info.key in NODE_APIS:
             raise Unsendable("asked by a broker")
         body = self._known.mapped(event.body)
         assert isinstance(body, dict)
