@@ -74,7 +74,11 @@ def test_a_compressed_file_that_is_cut_off_too(tmp_path: pathlib.Path) -> None:
 @pytest.mark.parametrize(
     "content",
     [b"", b"no JSON\n", b"[]\n", b'{"event":"request"}\n', b"\x00\xff\xfe", b"\x1f\x8bno gzip"]
-    + [b'{"event":"trace","format":99}\n', b"[" * 100_000 + b"\n", gzip.compress(b"words\n")],
+    + [
+        b'{"event":"trace","format":99}\n',
+        b"[" * 100_000 + b"\n",
+        gzip.compress(b"words\n", mtime=0),
+    ],
 )
 def test_what_is_no_trace_is_named_in_one_line(tmp_path: pathlib.Path, content: bytes) -> None:
     path = tmp_path / "a.trace"
