@@ -185,7 +185,8 @@ def test_what_is_no_kafka_request_ends_its_connection_alone(tmp_path: Path) -> N
             with socket.create_connection((host, int(port)), 30) as client:
                 client.sendall(text)
                 assert client.recv(100) == b""
-        assert kwire("info", "-q", "-b", proxy.address).returncode == 0
+        info = kwire("info", "-q", "-b", proxy.address)
+        assert info.returncode == 0, info.stderr
     assert "the client sends no Kafka request" in proxy.out
 
 
