@@ -274,8 +274,13 @@ def _watch_consumer(consumer: Any, checks: Iterable[Check]) -> None:
 
     @functools.wraps(commit)
     async def watched_commit(offsets: Any = None) -> None:
+        told = offsets
+        if told is None:  # all that is consumed; aiokafka has no other way to ask
+            subscription = consumer._subscription.subscription
+            assignment = None if subscription is None else subscription.assignment
+            told = {} if assignment is None else assignment.all_consumed_offsets()
         await commit(offsets)
-        for partition, offset in (offsets or {}).items():
+        for partition, offset in told.items():
             number = int(offset[0] if isinstance(offset, tuple) else offset)
             for check in checks:
                 check.committed(partition.topic, partition.partition, number)

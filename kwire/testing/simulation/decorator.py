@@ -12,6 +12,8 @@ from kwire.testing.simulation.options import Options
 from kwire.testing.simulation.simulated_test import (
     PROCESSES_MAX,
     SEEDS_MAX,
+    SHRINK_RUNS,
+    SHRINK_RUNS_MAX,
     SimulatedTest,
     Test,
 )
@@ -29,14 +31,15 @@ def simulate(
     config: Mapping[str, Setting] | None = None,
     first_seed: int = 0,
     processes: int | None = None,
+    shrink_runs: int = SHRINK_RUNS,
 ) -> Callable[[Test], Callable[..., None]]:
     """Run an async test over seeds: `async def test(cluster): ...`.
 
     Its first parameter is a new `SimulatedCluster` for each of `seeds` seeds; faults are drawn for
     `minutes` of simulated time (`simulated_cluster`). `processes` run side by side, by default
-    one a core. When a seed fails, its run is made smaller, faults first, then operations, and
-    AssertionError has what failed, the history and the command that replays it. ValueError names
-    an option that cannot be.
+    one a core. When a seed fails, its run is made smaller, faults first, then operations, by at
+    most `shrink_runs` runs, and AssertionError has what failed, the history and the command that
+    replays it. ValueError names an option that cannot be.
     """
     if callable(seeds):
         raise ValueError(
@@ -45,6 +48,7 @@ def simulate(
     _checked("seeds", seeds, 1, SEEDS_MAX)
     if processes is not None:
         _checked("processes", processes, 1, PROCESSES_MAX)
+    _checked("shrink_runs", shrink_runs, 0, SHRINK_RUNS_MAX)
     options = Options.checked(
         seed=first_seed, minutes=minutes, brokers=brokers, faults=faults, config=config
     )
@@ -52,7 +56,7 @@ def simulate(
     def decorate(function: Test) -> Callable[..., None]:
         parameters = _parameters(function)
         count = processes or _cores()
-        test = SimulatedTest(function, options, seeds, count)
+        test = SimulatedTest(function, options, seeds, count, shrink_runs)
 
         @functools.wraps(function)
         def over_seeds(**arguments: object) -> None:

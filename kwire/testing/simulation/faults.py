@@ -368,8 +368,8 @@ class Faults:
         await self._step(process, fault)
         if process.is_running:
             self._note(fault, f"{process.name} is stopped in order, for {fault.length_s} s")
-            await process.stop()
             try:
+                await process.stop()
                 await asyncio.sleep(fault.length_s)
             finally:
                 if not process.is_finished:

@@ -12,6 +12,7 @@ protocol offers next is filled with a pattern, so a receiver that kept a view of
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
@@ -180,7 +181,7 @@ class SimulatedNetwork:
         loop = source.loop
         target = self._resolve(source, address)
         if target is None:
-            raise OSError(-2, f"no such host: {address}")
+            raise socket.gaierror(socket.EAI_NONAME, f"no such host: {address}")
         deadline = self._simulation.now + CONNECT_TIMEOUT_S
         await _pause(loop, self.latency_between(source.name, target.name))
         while not target.powered or self._cut(source, target, port):

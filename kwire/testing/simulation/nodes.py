@@ -156,7 +156,7 @@ class SimulatedNodes:
             self.unclean[node_id] = True
 
     async def stop(self, node_id: int) -> None:
-        """Stop in order (SIGTERM), from any host."""
+        """Stop in order (SIGTERM), from any host. It is killed when this is cancelled."""
         node = self.nodes.get(node_id)
         if node is None:
             return
@@ -164,15 +164,17 @@ class SimulatedNodes:
         self.stopping[node_id] = True
         node.on_fatal = lambda reason: None
         task = self.hosts[node_id].loop.create_task(node.stop())
-        for _ in range(100):
-            await asyncio.sleep(0.1)
-            if task.done() or self.lives[node_id] != life:
-                break
-        if self.lives[node_id] == life and self.nodes.pop(node_id, None) is not None:
-            self.hosts[node_id].crash(power_loss=False)
-            if not task.done():
-                self.killed[node_id] = True
-            self.simulation.record(f"n{node_id}", "stopped")
+        try:
+            for _ in range(100):
+                await asyncio.sleep(0.1)
+                if task.done() or self.lives[node_id] != life:
+                    break
+        finally:
+            if self.lives[node_id] == life and self.nodes.pop(node_id, None) is not None:
+                self.hosts[node_id].crash(power_loss=False)
+                if not task.done():
+                    self.killed[node_id] = True
+                self.simulation.record(f"n{node_id}", "stopped")
 
     # -- looking at it
 

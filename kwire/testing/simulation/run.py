@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import inspect
 import sys
 import warnings
 from asyncio.events import _get_running_loop, _set_running_loop
@@ -26,10 +27,15 @@ NS = 1_000_000_000
 COLLECT_EACH_S = 60.0
 LIMIT_MINUTES = 30.0
 FIRST_PROCESS_ID = 1000
+WAITS_MAX = 100
 
 
 class RunFailed(AssertionError):
     """A run failed: something in it raised, or did not end."""
+
+
+class _RunOver(BaseException):
+    """Ends a coroutine whose run is over."""
 
 
 class OnHost(Protocol):
@@ -159,13 +165,19 @@ class Run:
 
 
 def _close(tasks: list[asyncio.Task[object]]) -> None:
-    """Their `finally` clauses run as far as they get without waiting; nothing hears of it."""
+    """Their `finally` clauses run, each as far as it gets without waiting; nothing hears of it. A
+    coroutine that is left in the middle would be closed, and complained of, when it is collected.
+    """
     running = _get_running_loop()
     try:
         while tasks:
             task = tasks.pop()
             coroutine = task.get_coro()
             _set_running_loop(task.get_loop())
+            with contextlib.suppress(Exception, _RunOver, GeneratorExit, asyncio.CancelledError):
+                # `close()` would leave what waits in a `finally` suspended, and end who awaits it.
+                for _ in range(WAITS_MAX if inspect.iscoroutine(coroutine) else 0):
+                    coroutine.throw(_RunOver())
             with contextlib.suppress(Exception, GeneratorExit, asyncio.CancelledError):
                 if coroutine is not None:
                     coroutine.close()

@@ -15,7 +15,6 @@ from kwire.testing.simulation.outcomes import Outcome, outcome_of, with_less
 from kwire.testing.simulation.simulated_test import PREFIX, SimulatedTest, shown_numbers
 from kwire.testing.simulation.workers import Worker, WorkerFailed
 
-SHRINK_RUNS_MAX = 80
 SHRINK_S_MAX = 60.0
 HISTORY_LINES = 60
 
@@ -46,7 +45,8 @@ class Search:
             outcomes = self._over_seeds(workers, waiting)
             failed = min((one for one in outcomes if one.failure), key=_seed_of, default=None)
             if failed is not None:
-                smaller = Shrinking(self._test.options, workers[0]).smallest(failed)
+                shrinking = Shrinking(self._test.options, workers[0], self._test.shrink_runs)
+                smaller = shrinking.smallest(failed)
                 raise SimulationFailed(self._told(failed, smaller))
         except WorkerFailed as error:
             raise SimulationFailed(str(error)) from None
@@ -133,19 +133,23 @@ class Search:
 
 
 class Shrinking:
-    """Makes a failing run smaller: faults first, then operations, as long as it fails."""
+    """Makes a failing run smaller: faults first, then operations, as long as it fails. A third of
+    the runs, and of the time, is kept for operations."""
 
-    def __init__(self, options: Options, worker: Worker) -> None:
+    def __init__(self, options: Options, worker: Worker, runs: int) -> None:
         self._options = options
         self._worker = worker
-        self._runs_left = SHRINK_RUNS_MAX
+        self._runs_left = runs
         self._until = time.monotonic() + SHRINK_S_MAX
 
     def smallest(self, failed: Outcome) -> Outcome:
         """The smallest that was found in the time there is."""
         in_the_end, self._until = self._until, self._until - SHRINK_S_MAX / 3
+        kept = self._runs_left // 3
+        self._runs_left -= kept
         best = self._without(failed, lambda one: one.faults, self._with_faults)
         self._until = in_the_end
+        self._runs_left += kept
         return self._without(best, lambda one: one.operations, self._with_operations)
 
     def _with_faults(self, best: Outcome, numbers: tuple[int, ...]) -> Options:

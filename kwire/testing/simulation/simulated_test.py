@@ -10,6 +10,7 @@ from kwire.testing.simulation.options import SEED_MAX, Options
 
 SEEDS_MAX = 1_000_000
 PROCESSES_MAX = 256
+SHRINK_RUNS, SHRINK_RUNS_MAX = 80, 10_000
 PREFIX = "KWIRE_SIMULATION_"
 VARIABLES = ("SEED", "SEEDS", "FAULTS", "OPERATIONS", "PROCESSES")
 
@@ -18,12 +19,14 @@ Test = Callable[..., Coroutine[object, object, object]]
 
 @dataclass(frozen=True)
 class SimulatedTest:
-    """A decorated test and how it runs. `options.seed` is the first of `seeds`."""
+    """A decorated test and how it runs. `options.seed` is the first of `seeds`; `shrink_runs` is
+    how many runs one that fails gets to be made smaller."""
 
     function: Test
     options: Options
     seeds: int
     processes: int
+    shrink_runs: int = SHRINK_RUNS
 
     @property
     def file(self) -> str:
@@ -63,12 +66,14 @@ def parsed_numbers(name: str, text: str) -> list[int]:
     """`0-4,9` as numbers, `none` as nothing; ValueError names the option."""
     found: list[int] = []
     for part in text.split(",") if text not in ("", "none") else ():
-        low, _, high = part.partition("-")
-        if not low.isdecimal() or not (high or low).isdecimal() or len(part) > 20:
+        low, dash, high = part.partition("-")
+        high = high if dash else low
+        is_range = low.isdecimal() and high.isdecimal() and len(part) <= 20
+        if not is_range or int(low) > int(high):
             raise ValueError(f"{name}={text!r}: accepted are numbers such as 0-4,9, or none")
-        if int(high or low) - int(low) > SEEDS_MAX:
+        if int(high) - int(low) > SEEDS_MAX:
             raise ValueError(f"{name}={text!r}: accepted are at most {SEEDS_MAX} numbers")
-        found.extend(range(int(low), int(high or low) + 1))
+        found.extend(range(int(low), int(high) + 1))
     return found
 
 

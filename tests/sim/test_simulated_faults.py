@@ -1,0 +1,95 @@
+"""What faults do to brokers and processes of an application, one at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import sys
+
+import pytest
+
+from kwire.testing.simulation import simulated_cluster
+from kwire.testing.simulation.faults import Faults, heal
+from kwire.testing.simulation.plans import Fault
+from kwire.testing.simulation.run import RunFailed
+
+
+@pytest.mark.parametrize("kind", ["broker stopped", "brokers restarted in turn", "process stopped"])
+def test_a_stop_that_the_end_of_the_faults_interrupts_leaves_nobody_stopped(kind: str) -> None:
+    """A node that was stopping stayed so for ever, and so did a process."""
+
+    async def serve() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(5)
+
+    async def run() -> None:
+        async with simulated_cluster(1, minutes=0) as cluster:
+            process = cluster.process(serve)
+            faults = Faults(cluster, [Fault(0, 0.2, kind, 20.0, 0, (0, 0, 0))])
+            ended = cluster.outside.create_task(faults.run(cluster.now, 0.25))
+            await asyncio.sleep(0.5)
+            assert ended.done()
+            heal(cluster.nodes, list(cluster.processes.values()))
+            await cluster.in_sync()
+            await asyncio.sleep(10)
+            assert process.is_running
+            assert any("stop" in event.what or "in turn" in event.what for event in cluster.history)
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("module", ["aiokafka.client", "shop"])
+def test_an_assertion_inside_of_the_client_ends_the_process_and_one_of_the_code_the_run(
+    module: str,
+) -> None:
+    """aiokafka asserts that metadata have brokers: those of brokers that all start may not."""
+    scope: dict[str, object] = {"__name__": module}
+    exec("async def look_up():\n    assert [], 'Did we not perform bootstrap?'", scope)
+    lives: list[int] = []
+
+    async def work() -> None:
+        lives.append(len(lives))
+        if len(lives) < 3:
+            await scope["look_up"]()
+
+    async def run() -> None:
+        async with simulated_cluster(1, minutes=0, brokers=1) as cluster:
+            await cluster.process(work).finished()
+
+    if module == "shop":
+        with pytest.raises(RunFailed, match="process work fails"):
+            asyncio.run(run())
+        assert lives == [0]
+    else:
+        asyncio.run(run())
+        assert lives == [0, 1, 2]
+
+
+def test_a_killed_process_that_waits_in_its_finally_clauses_leaves_nothing_behind(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its coroutine was closed once: what was left of it complained when it was collected."""
+    complaints: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", complaints.append)
+
+    async def work() -> None:
+        try:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                await asyncio.sleep(1)
+        finally:
+            await asyncio.sleep(1)
+            await asyncio.sleep(1)
+
+    async def run() -> None:
+        async with simulated_cluster(1, minutes=0, brokers=1) as cluster:
+            process = cluster.process(work)
+            await asyncio.sleep(1)
+            process.kill()
+
+    asyncio.run(run())
+    gc.collect()
+    assert complaints == []
