@@ -306,13 +306,8 @@ class _Fetch:
                 records_bytes = target.result.size_bytes
                 if records_bytes or is_full:
                     response_bytes += records_bytes + partition_bytes
-            if not self._is_asked:
-                # As `Sensor.count`, which a call would make dearer than all that it does.
-                pending, now_s = consumer.pending + response_bytes, context.parts.loop.time()
-                if pending <= consumer.room and now_s < consumer.quiet_until_s:
-                    consumer.pending = pending
-                    consumer.counted_s = now_s
-                    return None
+            if not self._is_asked and consumer.count(response_bytes, context.parts.loop.time()):
+                return None
         wait_ms = connection.charge_read(context, response_bytes)
         if wait_ms <= 0:
             return None

@@ -126,16 +126,17 @@ async def _run(
         from kwire.cli.narration import Narration
 
         recorder.add(Narration().tell)
+    recorder.begins(f"kwire proxy {target}", SystemClock().wall_ms())  # before any connection
     proxy = make(recorder)
     try:
         host, port = await proxy.start()
     except OSError as error:
-        raise ClientError(f"{listen} cannot be served: {error.strerror or error}") from None
-    recorder.begins(f"kwire proxy {target}", SystemClock().wall_ms())
-    sys.stderr.write(f"kwire proxy ready on {shown(host, port)}\n")
-    sys.stderr.flush()
-    failure = await stopped
-    await proxy.stop()
+        failure = f"{listen} cannot be served: {error.strerror or error}"
+    else:
+        sys.stderr.write(f"kwire proxy ready on {shown(host, port)}\n")
+        sys.stderr.flush()
+        failure = await stopped
+        await proxy.stop()
     if file is not None:
         await file.close()
     executor.shutdown()

@@ -47,6 +47,7 @@ class ServedFaults:
             self._control.stop()
 
     def _lose_power(self) -> None:
-        """Nothing runs between the loss of what was not synced and the end: this is the loop."""
+        """On the loop, so that nothing of it runs between the loss and the end; a thread may write
+        once more, into what the next start recovers."""
         self.files.lose_power()
         os.kill(os.getpid(), signal.SIGKILL)

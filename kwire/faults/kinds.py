@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from kwire.faults.errors import FaultError
 
-OptionType: TypeAlias = Literal["int", "float", "bool", "text"]
+OptionType: TypeAlias = Literal["int", "bool", "text"]
 Value: TypeAlias = int | float | bool | str
 Given: TypeAlias = Value | None
 

@@ -7,7 +7,16 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from kwire.faults.errors import FaultError
-from kwire.faults.kinds import COUNTS, Acts, Given, Kind, Option, Value, kind_named
+from kwire.faults.kinds import (
+    COUNTS,
+    REQUEST_SELECTORS,
+    Acts,
+    Given,
+    Kind,
+    Option,
+    Value,
+    kind_named,
+)
 from kwire.faults.places import API_BY_NAME, apis_with, code_named, places
 from kwire.protocol.api_keys import API_KEYS
 from kwire.protocol.errors import ErrorCode
@@ -66,16 +75,7 @@ class Rule(NamedTuple):
 
 
 _KEYS = {int(key): key for key in API_KEYS}
-_SELECTORS = (
-    "api",
-    "client_id",
-    "principal",
-    "topic",
-    "partition",
-    "group",
-    "transactional_id",
-    "broker",
-)
+_SELECTORS = (*REQUEST_SELECTORS, "broker")
 
 
 def parse_rule(given: Mapping[str, Given]) -> Rule:

@@ -121,7 +121,8 @@ class FaultyFiles(SystemFiles):
                     size_bytes = os.fstat(file.fileno()).st_size
                     for position, data in reversed(one.overwritten):
                         file.seek(position)
-                        file.write(data)
+                        # What was cut off stays so.
+                        file.write(data[: max(0, one.size_bytes - position)])
                     if size_bytes > one.size_bytes:
                         file.truncate(one.size_bytes)
                     lost += bool(one.overwritten) or size_bytes > one.size_bytes

@@ -39,7 +39,9 @@ class FaultClient:
         self._ask("DELETE", "/faults")
 
     def standing(self) -> list[dict[str, Given]]:
-        found: list[dict[str, Given]] = self._ask("GET", "/faults")["faults"]
+        found: list[dict[str, Given]] | None = self._ask("GET", "/faults").get("faults")
+        if found is None:
+            raise FaultError(f"{self._host}:{self._port} is no control API of faults")
         return found
 
     def _ask(self, method: str, path: str, body: Mapping[str, Given] | None = None) -> Any:
@@ -59,6 +61,8 @@ class FaultClient:
             ) from None
         finally:
             connection.close()
+        if not isinstance(told, dict):
+            raise FaultError(f"{self._host}:{self._port} is no control API of faults")
         if answer.status >= 400:
             raise FaultError(str(told.get("error", f"HTTP {answer.status}")))
         return told

@@ -197,7 +197,10 @@ class Listeners:
                     known.setdefault(addresses[name], rate)
                 else:
                     logger.warning(
-                        "%s of %s is passed over: the host has no address", ADDRESS_RATE, name
+                        "%s of %s is passed over: no address of this host was found; set it "
+                        "again, or that of the address",
+                        ADDRESS_RATE,
+                        name,
                     )
             self._hold_rates(known)
 

@@ -5,7 +5,16 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import NamedTuple
 
-__all__ = ["API_KEYS", "UNBUILT", "ApiInfo", "ApiKey", "Listener", "is_supported"]
+__all__ = [
+    "API_KEYS",
+    "NODE_APIS",
+    "UNBUILT",
+    "VERIFICATION_FROM",
+    "ApiInfo",
+    "ApiKey",
+    "Listener",
+    "is_supported",
+]
 
 Listener = str
 """`broker` or `controller`: which of a node's listeners answers an API."""
@@ -232,6 +241,14 @@ _TABLE: tuple[
 
 API_KEYS: dict[int, ApiInfo] = {row[1]: ApiInfo(ApiKey(row[1]), row[0], *row[2:]) for row in _TABLE}
 """Every API that has versions, in ascending order of its key."""
+
+NODE_APIS: frozenset[int] = frozenset(
+    int(info.key) for info in API_KEYS.values() if info.cluster_action
+) - {ApiKey.DESCRIBE_QUORUM, ApiKey.UPDATE_FEATURES}
+"""What nodes alone ask, of each other. So they do by some Fetches and AddPartitionsToTxn."""
+
+VERIFICATION_FROM = 4
+"""From this version on brokers alone ask AddPartitionsToTxn."""
 
 UNBUILT: frozenset[int] = frozenset(
     {

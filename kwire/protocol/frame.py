@@ -34,6 +34,7 @@ __all__ = [
     "has_flexible_request_header",
     "has_flexible_response_header",
     "parse_request_header",
+    "with_version",
 ]
 
 Buffer = bytes | bytearray | memoryview
@@ -107,6 +108,11 @@ def parse_request_header(buffer: Buffer, offset: int = 0) -> RequestHeader:
         RequestHeader, (api_key, version, correlation_id, client_id, position)
     )
     return header
+
+
+def with_version(request: bytes, version: int) -> bytes:
+    """A request as a frame without its size, that says another version; what it holds stays."""
+    return request[:2] + version.to_bytes(2, "big") + request[4:]
 
 
 def encode_request(

@@ -277,22 +277,9 @@ class BrokerConnection(PausedConnection):
                     rates = known[client_id]
                 except KeyError:
                     rates = self._rates_of(client_id)
-                if rates is not self.rates:
-                    self._bound_by(rates)
-                by_time = None if rates is None else rates.request
-                if (by_time is not None and not by_time.skipped) or api_key in MUTATIONS:
-                    self._watched.counts(rates, context, api_key, len(body), self._turn_s)
-                elif rates is not None:  # as `counts`: that call is dearer than all it does
-                    if by_time is not None:
-                        by_time.skipped -= 1
-                    producer = rates.producer
-                    if producer is not None and api_key == PRODUCE_KEY:
-                        pending, now_s = producer.pending + len(body), self._turn_s
-                        if pending <= producer.room and now_s < producer.quiet_until_s:
-                            producer.pending = pending
-                            producer.counted_s = now_s
-                        else:
-                            self._watched.asks(rates, context, len(body))
+                # Nearly all clients are bound by nothing, nor was the one of the request before.
+                if rates is not None or self.rates is not None or api_key in MUTATIONS:
+                    self._count_for_quotas(rates, context, len(body))
             elif not (self._passes_arrival or self._arrives(route, context, body, offset, timed)):
                 return
         try:
@@ -356,6 +343,23 @@ class BrokerConnection(PausedConnection):
             return False
         self._answer_in_turn(Slot(context, route.counts, timed), outcome)
         return False
+
+    def _count_for_quotas(
+        self, rates: ClientRates | None, context: RequestContext, request_bytes: int
+    ) -> None:
+        """The arrival step where nothing but quotas is attached to it: no request is refused."""
+        if rates is not self.rates:
+            self._bound_by(rates)
+        api_key = context.api_key
+        by_time = None if rates is None else rates.request
+        if (by_time is not None and not by_time.skipped) or api_key in MUTATIONS:
+            self._watched.counts(rates, context, api_key, request_bytes, self._turn_s)
+        elif rates is not None:  # what `counts` does of it, for nearly all requests
+            if by_time is not None:
+                by_time.skipped -= 1
+            producer = rates.producer if api_key == PRODUCE_KEY else None
+            if producer is not None and not producer.count(request_bytes, self._turn_s):
+                self._watched.asks(rates, context, request_bytes)
 
     def _rates_of(self, client_id: str | None) -> ClientRates | None:
         quotas = self._setup.steps.quotas

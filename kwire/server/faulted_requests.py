@@ -19,23 +19,15 @@ from kwire.faults.plan import Plan, Refused
 from kwire.log.types import FileSlice
 from kwire.pending import Pending
 from kwire.protocol import messages as m
-from kwire.protocol.api_keys import API_KEYS, ApiKey
+from kwire.protocol.api_keys import NODE_APIS, VERIFICATION_FROM, ApiKey
 from kwire.protocol.errors import ErrorCode, MalformedError
 from kwire.protocol.frame import encode_response
+from kwire.protocol.records.header import CRC_POSITION
 from kwire.protocol.structs import Message, Records
 from kwire.server.context import DISCONNECT, NO_REPLY, RequestContext
 from kwire.server.dispatch import Response, Route
 
-NODE_APIS = frozenset(int(info.key) for info in API_KEYS.values() if info.cluster_action) - {
-    ApiKey.DESCRIBE_QUORUM,
-    ApiKey.UPDATE_FEATURES,
-}
-"""What nodes ask of each other."""
-VERIFICATION_FROM = 4
-"""From this version on brokers alone ask AddPartitionsToTxn."""
 CLOSE = "close"
-CRC_AT = 17
-"""Where a record batch has its CRC."""
 FINAL_EPOCH = -1
 
 
@@ -276,6 +268,6 @@ def _with_wrong_crc(records: Records) -> Records:
             for piece in pieces
         )
     )
-    if len(data) > CRC_AT:
-        data[CRC_AT] ^= 1
+    if len(data) > CRC_POSITION:
+        data[CRC_POSITION] ^= 1
     return bytes(data)

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Protocol, TypeGuard
 
 from kwire.network.frames import SIZE_PREFIX_BYTES
 from kwire.pending import Pending
-from kwire.protocol.api_keys import API_KEYS, ApiKey
+from kwire.protocol.api_keys import NODE_APIS, VERIFICATION_FROM, ApiKey
 from kwire.protocol.structs import Struct
 from kwire.server.arrival import Arrival, Refusal, arrive
 from kwire.server.context import NO_REPLY, RequestContext
@@ -38,11 +38,7 @@ if TYPE_CHECKING:
     from kwire.quota.sensor import Sensor
 
 PRODUCE = int(ApiKey.PRODUCE)
-EXEMPT = frozenset(
-    info.key
-    for info in API_KEYS.values()
-    if info.cluster_action and info.key not in (ApiKey.DESCRIBE_QUORUM, ApiKey.UPDATE_FEATURES)
-) | {
+EXEMPT = NODE_APIS | {
     ApiKey.FETCH,
     ApiKey.FETCH_SNAPSHOT,
     ApiKey.CONTROLLER_REGISTRATION,
@@ -58,8 +54,6 @@ MUTATIONS = frozenset(
     map(int, (ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS, ApiKey.CREATE_PARTITIONS))
 )
 """What the controller's quota of mutations may make a client wait for."""
-VERIFICATION_FROM = 4
-"""From this version on brokers alone ask AddPartitionsToTxn."""
 SAMPLE_MAX = 127
 """Of a client that uses less than half of its time one in so many requests is measured, and counts
 for all of them; of one whose requests take long, one in fewer."""

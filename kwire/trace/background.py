@@ -34,6 +34,7 @@ class BackgroundTrace:
         self._lines: list[str] = []
         self._held_bytes = 0
         self._lost = 0
+        self._newest_ms = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._job: asyncio.Future[None] | None = None
         self._has_ended = False
@@ -42,17 +43,21 @@ class BackgroundTrace:
         """Write it soon."""
         if self._has_ended:
             return
+        self._newest_ms = event.ms
         if self._held_bytes > HELD_BYTES_MAX:
             self._lost += 1
             return
-        if self._lost:
-            note, self._lost = f"{self._lost} events are left out: the file is too slow", 0
-            self._lines.append(Event(LOST, event.ms, note=note).to_line())
+        self._tell_lost()
         line = event.to_line()
         self._lines.append(line)
         self._held_bytes += len(line)
         if self._timer is None and self._job is None:
             self._timer = self._loop.call_later(LINGER_S, self._begin)
+
+    def _tell_lost(self) -> None:
+        if self._lost:
+            note, self._lost = f"{self._lost} events are left out: the file is too slow", 0
+            self._lines.append(Event(LOST, self._newest_ms, note=note).to_line())
 
     def _begin(self) -> None:
         self._timer = None
@@ -80,7 +85,10 @@ class BackgroundTrace:
         """Write the rest, and close the file."""
         if self._timer is not None:
             self._timer.cancel()
-            self._begin()
+        if not self._has_ended:
+            self._tell_lost()
+            if self._lines and self._job is None:
+                self._begin()
         while self._job is not None:
             await asyncio.wait([self._job])
         try:

@@ -64,7 +64,7 @@ class Dialogue:
         """A request came, as a frame without its size."""
         if self._raw_left or self.is_lost:
             what = "a token of the login" if self._raw_left else "not followed"
-            asked = self._unknown(-1, -1, 0, None, "", len(frame), ms, what)
+            asked = _as_bytes(Event(REQUEST, ms, self.connection, size_bytes=len(frame)), what)
         else:
             asked = self.parsed(frame, ms)
         if not self.is_lost and not _has_no_reply(asked.message):
@@ -76,77 +76,30 @@ class Dialogue:
 
     def parsed(self, frame: Buffer, ms: float) -> Asked:
         """A request that does not begin to wait for its reply here."""
+        event = Event(REQUEST, ms, self.connection, size_bytes=len(frame))
         try:
             api_key, version, number, client_id, offset = parse_request_header(frame)
         except MalformedError as error:
-            return self._unknown(-1, -1, 0, None, "", len(frame), ms, str(error))
+            return _as_bytes(event, str(error))
         info = API_KEYS.get(api_key)
+        event = event._replace(
+            correlation_id=number,
+            client_id=client_id,
+            api="" if info is None else info.name,
+            api_key=api_key,
+            version=version,
+        )
         if info is None:
-            what = f"API {api_key} is not known"
-            return self._unknown(api_key, version, number, client_id, "", len(frame), ms, what)
+            return _as_bytes(event, f"API {api_key} is not known")
         kind = m.request_class(api_key)
         if not kind.MIN_VERSION <= version <= kind.MAX_VERSION:
-            what = f"version {version} of {info.name} is not known"
-            return self._unknown(
-                api_key, version, number, client_id, info.name, len(frame), ms, what
-            )
+            return _as_bytes(event, f"version {version} of {info.name} is not known")
         try:
             message, _ = kind.decode_from(frame, offset, version)
         except MalformedError as error:
-            return self._unknown(
-                api_key, version, number, client_id, info.name, len(frame), ms, str(error)
-            )
-        return self._known(message, version, number, client_id, len(frame), ms)
-
-    def _known(
-        self,
-        message: Message,
-        version: int,
-        correlation_id: int,
-        client_id: str | None,
-        size_bytes: int,
-        ms: float,
-    ) -> Asked:
-        api_key = message.API_KEY
-        assert api_key is not None
-        event = Event(
-            REQUEST,
-            ms,
-            self.connection,
-            correlation_id=correlation_id,
-            client_id=client_id,
-            api=API_KEYS[api_key].name,
-            api_key=api_key,
-            version=version,
-            size_bytes=size_bytes,
-            body=as_json(message, version, self._kept_bytes),
-        )
-        return Asked(api_key, version, message, event)
-
-    def _unknown(
-        self,
-        api_key: int,
-        version: int,
-        correlation_id: int,
-        client_id: str | None,
-        name: str,
-        size_bytes: int,
-        ms: float,
-        why: str,
-    ) -> Asked:
-        event = Event(
-            REQUEST,
-            ms,
-            self.connection,
-            correlation_id=correlation_id,
-            client_id=client_id,
-            api=name,
-            api_key=api_key,
-            version=version,
-            size_bytes=size_bytes,
-            note=f"passed through as bytes: {why}",
-        )
-        return Asked(api_key, version, None, event)
+            return _as_bytes(event, str(error))
+        body = as_json(message, version, self._kept_bytes)
+        return Asked(api_key, version, message, event._replace(body=body))
 
     def answers(self, frame: Buffer, ms: float) -> Answered:
         """A reply came, as a frame without its size."""
@@ -207,6 +160,12 @@ class Dialogue:
             body=None if message is None else as_json(message, version, self._kept_bytes),
             note="",
         )
+
+
+def _as_bytes(event: Event, why: str) -> Asked:
+    """A request that is not known."""
+    event = event._replace(note=f"passed through as bytes: {why}")
+    return Asked(event.api_key, event.version, None, event)
 
 
 def _number(asked: Asked) -> int:

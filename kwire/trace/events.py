@@ -33,6 +33,8 @@ TRACE, OPEN, REQUEST, RESPONSE, CLOSE, LOST = (
 )
 KINDS = (TRACE, OPEN, REQUEST, RESPONSE, CLOSE, LOST)
 FORMAT = 1
+MS_MAX = 1e15
+"""No trace is as long: a number beyond it is damage."""
 
 
 class Event(NamedTuple):
@@ -109,6 +111,6 @@ def parse_event(line: str) -> Event:
 
 def _time(value: JsonObject, name: str) -> float:
     found = value.get(name, 0.0)
-    if not isinstance(found, int | float):
-        raise ValueError(f"{name} is no number")
+    if not isinstance(found, int | float) or not -MS_MAX <= found <= MS_MAX:
+        raise ValueError(f"{name} is no number of milliseconds")
     return float(found)

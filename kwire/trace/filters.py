@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from kwire.protocol.api_keys import API_KEYS
-from kwire.trace.events import REQUEST, RESPONSE, Event
+from kwire.trace.events import Event
 from kwire.trace.json_values import Json, JsonObject, objects_of, text_of
 
 TOPIC_FIELDS = frozenset(
@@ -114,8 +114,3 @@ def _names(value: Json, fields: frozenset[str], names: set[str], inside: bool = 
     if isinstance(value, list):
         return any(_names(part, fields, names, inside) for part in value)
     return inside and value in names
-
-
-def is_exchange(event: Event) -> bool:
-    """Whether an event is a request or its reply."""
-    return event.kind in (REQUEST, RESPONSE)

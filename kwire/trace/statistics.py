@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from kwire.trace.events import CLOSE, REQUEST, RESPONSE, Event
+from kwire.trace.events import REQUEST, RESPONSE, Event
 
 GROWTH = 1.05
 """A bucket of latencies is so much wider than the one before: a quantile is right within 5 %."""
@@ -73,14 +73,9 @@ class Statistics:
     def __init__(self, by: str) -> None:
         self._by = by
         self._rows: dict[tuple[str, str], _Counts] = {}
-        self.connections = 0
-        self.last_ms = 0.0
 
     def add(self, event: Event) -> None:
         """One more event."""
-        self.last_ms = max(self.last_ms, event.ms)
-        if event.kind == CLOSE:
-            self.connections += 1
         if event.kind not in (REQUEST, RESPONSE):
             return
         counts = self._counts(event)

@@ -28,8 +28,8 @@ from tests.system.test_share_consumer import (  # noqa: F401  (collected here)
 
 WALKS = 3
 SEVERAL = ((1, 2), (2, 3))
-"""(seed, partitions). Kafka lets go of what a fetch has read after its answer: on a busy machine
-the next fetch finds other partitions than it would have, and longer walks part."""
+"""(seed, partitions). Few: on a busy machine some walks of several partitions part in which of
+them a fetch gives records of; why is not known (ADR 35)."""
 
 
 class Running(NamedTuple):

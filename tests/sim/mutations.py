@@ -454,7 +454,7 @@ SEEDS: dict[str, int] = {
     "marker_lost": 1,
     "offsets_lost_at_move": 1,
     "partition_given_before_its_release": 4,
-    "cleaner_drops_whole_batches": 4,
+    "cleaner_drops_whole_batches": 13,
     "shortages_do_not_heal": 1,
     "refused_batches_are_not_taken_back": 1,
     "closed_connection_is_death": 1,

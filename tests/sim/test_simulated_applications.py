@@ -98,6 +98,20 @@ REFUSED = {
 }
 
 
+@simulate(seeds=1, minutes=0, brokers=1, processes=1)
+async def a_loop_that_is_never_let_go(cluster) -> None:
+    while True:
+        pass
+
+
+def test_an_application_that_holds_the_loop_for_ever_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("kwire.testing.simulation.workers.RUN_LIMIT_S", 1.0)
+    with pytest.raises(SimulationFailed, match="seed 0 is not over after 1 s of real time"):
+        a_loop_that_is_never_let_go()
+
+
 def test_what_cannot_be_simulated_fails_by_its_name() -> None:
     pytest.importorskip("confluent_kafka")
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import socket
+import socketserver
+import threading
 from pathlib import Path
 
 import confluent_kafka
@@ -68,7 +70,8 @@ def test_every_broker_of_a_cluster_is_behind_the_proxy(tmp_path: Path) -> None:
 
 
 def test_a_leader_that_dies_is_told_in_words(tmp_path: Path) -> None:
-    """The connection that ended with a request on its way, the new leader, the batch sent again."""
+    """The connection that ended, the new leader, the batch sent again: whether that had been on its
+    way to the dead leader, or came to one of the living too early."""
     with Cluster(3) as cluster, ProxyProcess(cluster.bootstrap, "--explain") as proxy:
         orders = cluster.topic("orders").create()
         producer = confluent_kafka.Producer(
@@ -87,7 +90,8 @@ def test_a_leader_that_dies_is_told_in_words(tmp_path: Path) -> None:
         assert producer.flush(60) == 0
         assert orders.values() == [b"before", b"after"]
         proxy.stop()
-    assert f"it was broker {leader.node_id}" in proxy.out, proxy.out
+    reasons = (f"it was broker {leader.node_id}", "answered with NOT_LEADER_OR_FOLLOWER")
+    assert any(reason in proxy.out for reason in reasons), proxy.out
     assert f"p: the connection to {leader.bootstrap} ends" in proxy.out, proxy.out
 
 
@@ -132,6 +136,24 @@ def test_a_proxy_that_logs_in_for_its_clients(tmp_path: Path) -> None:
         assert "the login failed: Authentication failed" in (tmp_path / "b.trace").read_text()
 
 
+def test_a_broker_that_ends_the_login_is_passed_over(tmp_path: Path) -> None:
+    """The next address of the target is tried, and the client hears nothing of it."""
+    with SaslBroker() as broker:
+        config = properties(tmp_path / "c.properties", "PLAIN")
+        options = ("--trace", str(tmp_path / "a.trace"), "--command-config", config)
+        with socketserver.TCPServer(("127.0.0.1", 0), socketserver.BaseRequestHandler) as ending:
+            serving = threading.Thread(target=ending.serve_forever)
+            serving.start()
+            target = f"127.0.0.1:{ending.server_address[1]},{broker.sasl_bootstrap}"
+            try:
+                with ProxyProcess(target, *options) as proxy:
+                    listed = kwire("topic", "list", "-b", proxy.address)
+            finally:
+                ending.shutdown()
+                serving.join()
+    assert (listed.returncode, listed.stderr) == (0, "")
+
+
 def test_a_target_with_tls(secure: Secure, tmp_path: Path) -> None:  # noqa: F811
     config = tmp_path / "tls.properties"
     config.write_text(
@@ -165,7 +187,8 @@ def test_what_is_no_kafka_request_ends_its_connection_alone(tmp_path: Path) -> N
             with socket.create_connection((host, int(port)), 30) as client:
                 client.sendall(text)
                 assert client.recv(100) == b""
-        assert kwire("info", "-q", "-b", proxy.address).returncode == 0
+        info = kwire("info", "-q", "-b", proxy.address)
+        assert info.returncode == 0, info.stderr
     assert "the client sends no Kafka request" in proxy.out
 
 

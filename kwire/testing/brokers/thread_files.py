@@ -9,10 +9,11 @@ place, under the same name and the same handle: what other names lead to stays a
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Sequence
 
 from kwire.log.faulty_files import FaultyFiles
-from kwire.log.files import Buffer, SystemFiles, abandon_lock
+from kwire.log.files import NO_WINDOW, Buffer, SystemFiles, abandon_lock
 from kwire.testing.brokers.copies import copy_file
 
 PARTED_SUFFIX = ".parted"
@@ -27,6 +28,9 @@ class ThreadFiles(FaultyFiles):
         self._alone: set[int] = set()
         """Handles whose files have one name, as they had at the last snapshot."""
         self._locks: set[int] = set()
+        self._closing = threading.Lock()
+        """Threads close files while others part one from its names: a number that is closed may be
+        that of another file at once."""
 
     def open(self, path: str, *, create: bool = False, writable: bool = True) -> int:
         handle = super().open(path, create=create, writable=writable)
@@ -35,7 +39,8 @@ class ThreadFiles(FaultyFiles):
 
     def close(self, handle: int) -> None:
         self._alone.discard(handle)
-        super().close(handle)
+        with self._closing:
+            super().close(handle)
 
     def pwritev(self, handle: int, buffers: Sequence[Buffer], position: int) -> int:
         if handle not in self._alone:
@@ -53,8 +58,7 @@ class ThreadFiles(FaultyFiles):
         return super().allocate(handle, position, size_bytes)
 
     def set_modified_ms(self, path: str, wall_ms: int) -> None:
-        if os.stat(path).st_nlink > 1:
-            _own_copy(path)
+        self._part_path(path, os.stat(path))
         super().set_modified_ms(path, wall_ms)
 
     def links_were_made(self) -> None:
@@ -62,28 +66,48 @@ class ThreadFiles(FaultyFiles):
         self._alone.clear()
 
     def _part(self, handle: int) -> None:
-        status = os.fstat(handle)
-        if status.st_nlink > 1:
-            path = self._paths[handle]
-            # Other handles of this broker lead to the same file: they go on with the copy as well.
+        self._part_path(self._paths[handle], os.fstat(handle))
+        self._alone.add(handle)
+
+    def _part_path(self, path: str, status: os.stat_result) -> None:
+        """Give a file with this status, which has this path, no other name."""
+        if status.st_nlink <= 1:
+            return
+        with self._closing:
+            # Handles of this broker that lead to the file go on with the copy.
             same = [
                 one
                 for one, of in list(self._paths.items())
                 if of == path and os.fstat(one).st_ino == status.st_ino
             ]
-            _own_copy(path)
-            flags = os.O_RDWR | os.O_CLOEXEC
+            self._own_copy(path)
             for one in same:
-                mine = os.open(path, flags)
+                mine = os.open(path, os.O_RDWR | os.O_CLOEXEC)
                 os.dup2(mine, one, inheritable=False)
                 os.close(mine)
-            self._window = SystemFiles._window  # what is mapped is the other file
-        self._alone.add(handle)
+            self._window = NO_WINDOW  # what is mapped is the other file
+
+    def _own_copy(self, path: str) -> None:
+        """Put a copy in the place of a file; what other names lead to stays. The copy is synced
+        first: nobody syncs again what was synced of the file."""
+        draft = path + PARTED_SUFFIX
+        if os.path.exists(draft):
+            os.unlink(draft)
+        copy_file(path, draft)
+        if self._is_synced:
+            disk = SystemFiles()
+            handle = disk.open(draft, writable=False)
+            try:
+                disk.fdatasync(handle)
+            finally:
+                disk.close(handle)
+        os.rename(draft, path)
+        self.sync_directory(os.path.dirname(path))
 
     def lose_power(self) -> int:
         for path in self.unsynced():
-            if os.path.exists(path) and os.stat(path).st_nlink > 1:
-                _own_copy(path)
+            if os.path.exists(path):
+                self._part_path(path, os.stat(path))
         return super().lose_power()
 
     def lock(self, path: str) -> int:
@@ -102,12 +126,3 @@ class ThreadFiles(FaultyFiles):
         for handle in sorted(self._locks):
             abandon_lock(handle)
         self._locks.clear()
-
-
-def _own_copy(path: str) -> None:
-    """Put a copy in the place of a file; what other names lead to stays."""
-    draft = path + PARTED_SUFFIX
-    if os.path.exists(draft):
-        os.unlink(draft)
-    copy_file(path, draft)
-    os.rename(draft, path)

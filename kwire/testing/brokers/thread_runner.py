@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import inspect
 import itertools
 import threading
 import warnings
@@ -21,6 +19,7 @@ from kwire.testing.brokers.thread_faults import ThreadFaults
 from kwire.testing.brokers.thread_files import ThreadFiles
 from kwire.testing.brokers.thread_logs import ThreadLog
 from kwire.testing.loop_thread import LoopThread
+from kwire.testing.unbegun import drop_unbegun
 
 _numbers = itertools.count(1)
 
@@ -201,12 +200,5 @@ class _Life:
         return done.result()
 
     def _close_loop(self) -> None:
-        """Without the warning that what had not begun was never awaited."""
-        for task in asyncio.all_tasks(self._loop):
-            work = task.get_coro()
-            if (
-                inspect.iscoroutine(work)
-                and inspect.getcoroutinestate(work) == inspect.CORO_CREATED
-            ):
-                work.close()
+        drop_unbegun(self._loop)
         self._loop.close()

@@ -12,13 +12,14 @@ their order, like those of a pool with one worker.
 from __future__ import annotations
 
 import asyncio
-import inspect
 import socket
 from asyncio.events import _get_running_loop, _set_running_loop
 from collections import deque
 from collections.abc import Callable, Coroutine
 from contextvars import Context, copy_context
 from typing import Any, Protocol, TypeAlias, TypeVar
+
+from kwire.testing.unbegun import drop_unbegun
 
 T = TypeVar("T")
 
@@ -148,13 +149,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
     def kill(self) -> None:
         """Nothing of this loop runs any more."""
         self.is_alive = False
-        for task in asyncio.all_tasks(self):
-            coro: Any = task.get_coro()
-            if (
-                inspect.iscoroutine(coro)
-                and inspect.getcoroutinestate(coro) == inspect.CORO_CREATED
-            ):
-                coro.close()
+        drop_unbegun(self)
         self._simulation.drop(self)
 
     # --- time and callbacks ---

@@ -82,7 +82,8 @@ class Search:
         for worker in workers:
             worker.ask(replace(self._test.options, seed=waiting.pop()))
         while busy:
-            for output in select.select(list(busy), [], [], None)[0]:
+            oldest = min(busy.values(), key=lambda worker: worker.left_s)
+            for output in select.select(list(busy), [], [], oldest.left_s)[0] or [oldest.output]:
                 worker = busy[output]
                 outcomes.append(worker.answer())
                 if waiting and not outcomes[-1].failure:

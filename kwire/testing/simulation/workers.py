@@ -14,6 +14,7 @@ import pickle
 import select
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from typing import IO
 
@@ -50,6 +51,7 @@ class Worker:
             env=environment,
         )
         self.seed = -1
+        self._ends_s = 0.0
 
     @property
     def output(self) -> IO[bytes]:
@@ -59,6 +61,7 @@ class Worker:
     def ask(self, options: Options) -> None:
         """Begin a run."""
         self.seed = options.seed
+        self._ends_s = time.monotonic() + RUN_LIMIT_S
         job = {**self._job, "options": _plain(options)}
         assert self._process.stdin is not None
         try:
@@ -67,9 +70,14 @@ class Worker:
         except BrokenPipeError:
             pass  # `answer` says so
 
+    @property
+    def left_s(self) -> float:
+        """How long the run that was begun may still take."""
+        return max(0.0, self._ends_s - time.monotonic())
+
     def answer(self) -> Outcome:
         """The outcome of the run that was begun; WorkerFailed."""
-        if not select.select([self.output], [], [], RUN_LIMIT_S)[0]:
+        if not select.select([self.output], [], [], self.left_s)[0]:
             raise WorkerFailed(
                 f"seed {self.seed} is not over after {RUN_LIMIT_S:.0f} s of real time: something "
                 "in the application does not let the loop go on"

@@ -12,7 +12,7 @@ from kwire.client.settings import ConnectionSettings
 from kwire.network.buffers import BufferPool
 from kwire.network.frames import FrameConnection
 from kwire.protocol.api_keys import API_KEYS, ApiKey
-from kwire.protocol.frame import encode_response
+from kwire.protocol.frame import encode_response, with_version
 from kwire.trace.dialogues import Answered, Dialogue
 from kwire.trace.proxy.addresses import Mapped, leads_back
 from kwire.trace.proxy.ports import Target
@@ -21,7 +21,7 @@ from kwire.trace.recorder import Recorder
 
 REQUEST_BYTES_MAX = 100 << 20
 WRITTEN_BYTES_HIGH, WRITTEN_BYTES_LOW = 4 << 20, 1 << 20
-NEVER_VERSION = (0x7FFF).to_bytes(2, "big")
+NEVER_VERSION = 0x7FFF
 """A version that no broker has: it answers ApiVersions at version 0 and says which it has."""
 
 
@@ -97,7 +97,11 @@ class Crossing(FrameConnection):
                 lambda: far, host, port, ssl=context, server_hostname=name
             )
         far.transport.set_write_buffer_limits(WRITTEN_BYTES_HIGH, WRITTEN_BYTES_LOW)
-        await far.log_in(self._loop)
+        try:
+            await far.log_in(self._loop)
+        except BaseException:
+            far.transport.abort()
+            raise
         return far
 
     def frame_received(self, frame: memoryview) -> None:
@@ -106,8 +110,8 @@ class Crossing(FrameConnection):
         data = bytes(frame)
         if asked.api_key == ApiKey.API_VERSIONS and asked.message is None:
             known = API_KEYS[ApiKey.API_VERSIONS]
-            if asked.version > known.max and len(data) >= 4:
-                data = data[:2] + NEVER_VERSION + data[4:]
+            if asked.version > known.max:
+                data = with_version(data, NEVER_VERSION)
         if self._far is None:
             self._early.append(data)
         else:

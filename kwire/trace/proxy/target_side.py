@@ -27,7 +27,7 @@ LOGIN_ID = 0
 
 class TargetSide(FrameConnection):
     """See the module. `received(frame)` gets what comes once it is logged in, `gone(why)` hears
-    of its end, `blocked(is_full)` of whether more may be written."""
+    of its end then, `blocked(is_full)` of whether more may be written."""
 
     def __init__(
         self,
@@ -61,6 +61,8 @@ class TargetSide(FrameConnection):
         async with asyncio.timeout(self._settings.first_timeout_s):
             await self._login_done
         self._login_done = None
+        if self.transport.is_closing():
+            raise ClientError("the connection ended behind the login")
 
     # -- what a login asks of its connection (`kwire/network/login.py`)
 
@@ -127,5 +129,7 @@ class TargetSide(FrameConnection):
         self._blocked(False)
 
     def closed(self) -> None:
-        self._fail_login(self._why or "the connection ended during the login")
-        self._gone(self._why or "the broker has closed it")
+        if self._login_done is not None:  # whoever waits for the login goes on from there
+            self._fail_login(self._why or "the connection ended during the login")
+        else:
+            self._gone(self._why or "the broker has closed it")

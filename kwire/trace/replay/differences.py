@@ -1,8 +1,9 @@
 """What is answered differently than it was recorded. Pure.
 
 Not compared: times, sizes of batches and their compression, throttling, addresses, messages of
-errors, epochs of leaders, the cluster's id. Of Fetch and ShareFetch only the batches that both
-returned, as how much is there depends on the moment. Of ApiVersions only whether it is an error.
+errors, epochs of leaders, the cluster's id. Of Fetch and ShareFetch only the batches and records
+that both returned, as how much is there depends on the moment. Keys and values only where the trace
+has all of a partition's, as others are not sent either. Of ApiVersions only whether it is an error.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from kwire.trace.error_counts import name_of
-from kwire.trace.json_values import Json, JsonObject
+from kwire.trace.json_values import Json, JsonObject, number_of, objects_of
 from kwire.trace.replay.identities import KINDS, Identities
 
 IGNORED = frozenset(
@@ -109,11 +110,12 @@ def _compare(path: str, recorded: Json, answered: Json, is_fetch: bool) -> Itera
                 continue
             place = f"{path}.{name}" if path else name
             mine, theirs = recorded.get(name), answered.get(name)
-            if name == "records" and not _are_kept(mine):
-                if isinstance(mine, dict) and isinstance(theirs, dict):
-                    yield from _batches(f"{place}.batches", mine, theirs, is_fetch)
-                continue
-            yield from _compare(place, mine, theirs, is_fetch)
+            if name == "records" and isinstance(mine, dict) and isinstance(theirs, dict):
+                yield from _batches(f"{place}.batches", mine, theirs, is_fetch)
+                if _are_kept(mine):
+                    yield from _records(place, mine, theirs)
+            else:
+                yield from _compare(place, mine, theirs, is_fetch)
     elif isinstance(recorded, list) and isinstance(answered, list):
         if len(recorded) != len(answered):
             yield Difference(f"{path}, entries", len(recorded), len(answered))
@@ -123,9 +125,26 @@ def _compare(path: str, recorded: Json, answered: Json, is_fetch: bool) -> Itera
         yield Difference(path, recorded, answered)
 
 
-def _are_kept(value: Json) -> bool:
-    """Whether a list of records has all keys and values whole."""
-    return isinstance(value, list) and '"cut"' not in str(value).replace("'", '"')
+def _are_kept(summed: JsonObject) -> bool:
+    """Whether batches have all their records there, with keys and values whole."""
+    records = objects_of(summed, "records")
+    count = sum(number_of(batch, "count") for batch in objects_of(summed, "batches"))
+    return len(records) == count and not any(map(_is_cut, records))
+
+
+def _is_cut(value: Json) -> bool:
+    if isinstance(value, dict):
+        return "cut" in value or any(map(_is_cut, value.values()))
+    return isinstance(value, list) and any(map(_is_cut, value))
+
+
+def _records(path: str, recorded: JsonObject, answered: JsonObject) -> Iterator[Difference]:
+    """Of the records that both have, by their offsets."""
+    theirs = {number_of(one, "offset"): one for one in objects_of(answered, "records")}
+    for mine in objects_of(recorded, "records"):
+        offset = number_of(mine, "offset")
+        if offset in theirs:
+            yield from _compare(f"{path}[offset {offset}]", mine, theirs[offset], False)
 
 
 def _batches(

@@ -168,6 +168,21 @@ def test_what_is_truncated_after_a_restore_is_not_truncated_in_the_snapshot() ->
         assert broker.directory.joinpath("orders-0").exists()
 
 
+def test_a_loss_of_power_takes_nothing_from_a_snapshot_of_what_was_not_synced() -> None:
+    with Broker() as broker:
+        orders = broker.topic("orders")
+        orders.send("a")
+        taken = broker.snapshot()
+        before = digest(taken.directory)
+        orders.send("b")
+        broker.lose_power()
+        assert digest(taken.directory) == before
+        broker.start()
+        assert values(orders) == []
+        broker.restore(taken)
+        assert values(orders) == ["a"]
+
+
 def test_a_snapshot_ends_with_its_context_and_with_its_broker() -> None:
     with Broker() as broker:
         with broker.snapshot() as taken:

@@ -69,6 +69,19 @@ def test_a_removed_file_and_a_shortened_one_stay_so(tmp_path: Path) -> None:
     assert path.read_bytes() == b"ab"
 
 
+def test_what_was_written_over_and_then_cut_off_does_not_come_back(tmp_path: Path) -> None:
+    files = FaultyFiles()
+    path = tmp_path / "index"
+    write(files, path, b"abcdef", 0, sync=True)
+    handle = files.open(str(path))
+    files.pwritev(handle, [b"XY"], 1)
+    files.pwritev(handle, [b"Z"], 5)
+    files.truncate(handle, 2)
+    files.close(handle)
+    files.lose_power()
+    assert path.read_bytes() == b"ab"
+
+
 def test_a_full_disk_takes_nothing_but_metadata(tmp_path: Path) -> None:
     files = FaultyFiles()
     files.is_full = True

@@ -61,4 +61,7 @@ def test_names_are_looked_up_and_addresses_hold_at_once(caplog: pytest.LogCaptur
     assert limits.rates == [{"127.0.0.1": 5, None: 7}, {"10.0.0.1": 6}], "older ones do not count"
     looked_up[1].complete({"one": "10.0.0.1", "two": "10.0.0.2"})
     assert limits.rates[2:] == [{"10.0.0.1": 6, "10.0.0.2": 4}]
-    assert caplog.messages == [f"{ADDRESS_RATE} of nosuch is passed over: the host has no address"]
+    assert caplog.messages == [
+        f"{ADDRESS_RATE} of nosuch is passed over: no address of this host was found; set it "
+        "again, or that of the address"
+    ]

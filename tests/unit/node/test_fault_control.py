@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import http.client
+import http.server
 import json
+import threading
 from collections.abc import Iterator, Mapping
 
 import pytest
@@ -17,6 +19,38 @@ from kwire.faults.rules import parse_rule
 from kwire.node.fault_client import FaultClient
 from kwire.node.fault_control import BODY_BYTES_MAX, FaultControl, FaultSettings
 from kwire.testing.loop_thread import LoopThread
+
+
+class Stranger(http.server.BaseHTTPRequestHandler):
+    """Answers JSON that is no fault's."""
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b'["nothing of faults"]')
+
+    def do_DELETE(self) -> None:
+        self.send_response(404)
+        self.end_headers()
+        self.wfile.write(b"{}")
+
+    def log_message(self, format: str, *given: object) -> None:
+        """Say nothing."""
+
+
+def test_another_server_is_named_in_one_line() -> None:
+    with http.server.HTTPServer(("127.0.0.1", 0), Stranger) as server:
+        serving = threading.Thread(target=server.serve_forever)
+        serving.start()
+        address = f"127.0.0.1:{server.server_port}"
+        try:
+            with pytest.raises(FaultError, match=f"{address} is no control API of faults"):
+                FaultClient(address).standing()
+            with pytest.raises(FaultError, match="HTTP 404"):
+                FaultClient(address).clear()
+        finally:
+            server.shutdown()
+            serving.join()
 
 
 class Held:

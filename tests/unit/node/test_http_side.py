@@ -10,6 +10,7 @@ from typing import cast
 import pytest
 
 from kwire.config.broker_config import BrokerConfig
+from kwire.config.dynamic import DynamicConfig
 from kwire.config.errors import ConfigError
 from kwire.http.side import HttpSide
 from kwire.network.buffers import BufferPool
@@ -73,8 +74,10 @@ def test_an_address_that_is_taken_is_tried_until_it_is_free(
             taken.bind(("127.0.0.1", 0))
             taken.listen()
             port = taken.getsockname()[1]
-            side = cast(HttpSide, made(**{"http.listeners": f"http://127.0.0.1:{port}"}))
-            binding = asyncio.ensure_future(bind(side))
+            settings = {"http.listeners": f"http://127.0.0.1:{port}"}
+            side = cast(HttpSide, made(**settings))
+            config = DynamicConfig(BrokerConfig.load(overrides=settings))
+            binding = asyncio.ensure_future(bind(side, config))
             await asyncio.sleep(0)
             assert not binding.done()
             taken.close()

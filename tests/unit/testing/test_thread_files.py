@@ -86,6 +86,45 @@ def test_links_that_come_later_are_seen(files: ThreadFiles, tmp_path: Path) -> N
     files.close(handle)
 
 
+def test_times_that_are_set_leave_no_handle_behind(files: ThreadFiles, tmp_path: Path) -> None:
+    own, other = linked(tmp_path)
+    handle = files.open(str(own))
+    files.set_modified_ms(str(own), 1_000_000)
+    files.pwritev(handle, [b"more"], 0)
+    assert other.read_bytes() == CONTENT
+    assert own.read_bytes()[:4] == b"more"
+    files.close(handle)
+
+
+@pytest.mark.parametrize("is_synced", [True, False])
+def test_a_snapshot_between_a_write_and_its_sync_outlives_a_loss_of_power(
+    tmp_path: Path, is_synced: bool
+) -> None:
+    files = ThreadFiles(is_synced=is_synced)
+    (tmp_path / "data").mkdir()
+    log, index, late = (tmp_path / "data" / name for name in ("log", "index", "late"))
+    handles = {path: files.open(str(path), create=True) for path in (log, index, late)}
+    for handle in handles.values():
+        files.pwritev(handle, [b"kept"], 0)
+        files.fdatasync(handle)
+    files.pwritev(handles[log], [b" and not synced"], 4)
+    files.pwritev(handles[index], [b"XY"], 1)
+    files.links_were_made()
+    copy_tree(str(tmp_path / "data"), str(tmp_path / "snapshot"), links=True)
+    files.pwritev(handles[late], [b" behind it"], 4)
+    files.pwritev(handles[index], [b"Z"], 3)
+    assert {path: path.read_bytes() for path in handles} == {
+        log: b"kept and not synced",
+        index: b"kXYZ",
+        late: b"kept behind it",
+    }
+    files.abandon()
+    assert files.lose_power() == 3
+    assert {path.read_bytes() for path in handles} == {b"kept"}
+    kept = {path.name: path.read_bytes() for path in (tmp_path / "snapshot").iterdir()}
+    assert kept == {"log": b"kept and not synced", "index": b"kXYt", "late": b"kept"}
+
+
 def test_copies_have_the_same_bytes_holes_and_modes(tmp_path: Path) -> None:
     source = tmp_path / "source"
     (source / "inner").mkdir(parents=True)

@@ -125,6 +125,26 @@ def test_of_a_fetch_only_what_both_returned_is_compared() -> None:
     assert told("Produce", fetched((0, 4)), fetched(), Identities()) != []
 
 
+def with_values(*values: Json) -> JsonObject:
+    made = fetched((0, len(values) - 1))
+    records: list[Json] = [
+        {"offset": at, "timestamp": at, "key": "k", "value": value, "headers": []}
+        for at, value in enumerate(values)
+    ]
+    assert isinstance(made["records"], dict)
+    made["records"]["records"] = records
+    return made
+
+
+def test_values_are_compared_where_all_of_them_were_kept() -> None:
+    other = told("Fetch", with_values("a", "b"), with_values("a", "c"), Identities())
+    assert other == ["records[offset 1].value: recorded 'b', got 'c'"]
+    assert told("Fetch", with_values("a", "b"), with_values("a", "b"), Identities()) == []
+    cut: JsonObject = {"cut": "b", "bytes": 9}
+    assert told("Fetch", with_values("a", cut), with_values("z", "z"), Identities()) == []
+    assert told("Fetch", fetched((0, 1)), with_values("z", "z"), Identities()) == []
+
+
 def test_of_api_versions_only_whether_it_is_an_error() -> None:
     one: JsonObject = {"error_code": 0, "api_keys": [{"api_key": 1, "max_version": 2}]}
     assert told("ApiVersions", one, {"error_code": 0, "api_keys": []}, Identities()) == []

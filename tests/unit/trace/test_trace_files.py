@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import pathlib
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from kwire.trace.events import CLOSE, OPEN, REQUEST, RESPONSE, TRACE, Event, parse_event
+from kwire.trace.background import BackgroundTrace
+from kwire.trace.events import CLOSE, LOST, OPEN, REQUEST, RESPONSE, TRACE, Event, parse_event
 from kwire.trace.files import TraceError, TraceReader, TraceWriter
 from kwire.trace.filters import Filters, api_names
 from kwire.trace.json_values import JsonObject
@@ -71,7 +74,11 @@ def test_a_compressed_file_that_is_cut_off_too(tmp_path: pathlib.Path) -> None:
 @pytest.mark.parametrize(
     "content",
     [b"", b"no JSON\n", b"[]\n", b'{"event":"request"}\n', b"\x00\xff\xfe", b"\x1f\x8bno gzip"]
-    + [b'{"event":"trace","format":99}\n', b"[" * 100_000 + b"\n", gzip.compress(b"words\n")],
+    + [
+        b'{"event":"trace","format":99}\n',
+        b"[" * 100_000 + b"\n",
+        gzip.compress(b"words\n", mtime=0),
+    ],
 )
 def test_what_is_no_trace_is_named_in_one_line(tmp_path: pathlib.Path, content: bytes) -> None:
     path = tmp_path / "a.trace"
@@ -82,6 +89,26 @@ def test_what_is_no_trace_is_named_in_one_line(tmp_path: pathlib.Path, content: 
     assert "\n" not in str(refused.value)
 
 
+def test_what_was_left_out_last_is_told_when_the_trace_ends(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kwire.trace.background.HELD_BYTES_MAX", 10)
+    path = tmp_path / "slow.trace"
+
+    async def write() -> None:
+        with ThreadPoolExecutor(1) as executor:
+            writer, loop = TraceWriter(str(path)), asyncio.get_running_loop()
+            trace = BackgroundTrace(loop, executor, writer, pytest.fail)
+            for event in (FIRST, asked(1), answered(1)):
+                trace.write(event)
+            await trace.close()
+
+    asyncio.run(write())
+    _, lost = list(TraceReader(str(path)))
+    assert (lost.kind, lost.ms) == (LOST, 12.0)
+    assert lost.note == "2 events are left out: the file is too slow"
+
+
 def test_a_file_that_is_not_there_is_named(tmp_path: pathlib.Path) -> None:
     with pytest.raises(TraceError, match="No such file or directory"):
         list(TraceReader(str(tmp_path / "none")))
@@ -90,7 +117,14 @@ def test_a_file_that_is_not_there_is_named(tmp_path: pathlib.Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ['{"event":"response","ms":"soon"}', '{"event":"dance"}', "{", "null"]
+    "line",
+    [
+        '{"event":"response","ms":"soon"}',
+        '{"event":"response","took_ms":Infinity}',
+        '{"event":"dance"}',
+        "{",
+        "null",
+    ],
 )
 def test_lines_that_are_no_events_are_refused(line: str) -> None:
     with pytest.raises(ValueError):
