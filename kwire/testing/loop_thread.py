@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import Coroutine
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import TypeVar
 
 TIMEOUT_S = 60.0
@@ -16,14 +17,19 @@ T = TypeVar("T")
 class LoopThread:
     """`loop` runs from `start` to `stop`, and is closed by whoever made it or by `close`.
 
-    With `daemon` the thread does not keep the process alive.
+    With `daemon` the thread does not keep the process alive. A callback that raises SystemExit ends
+    it at once: what else the loop has been given is not done.
     """
 
     def __init__(
         self, name: str, loop: asyncio.AbstractEventLoop | None = None, *, daemon: bool = True
     ) -> None:
         self.loop = loop or asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self.loop.run_forever, name=name, daemon=daemon)
+        self._thread = threading.Thread(target=self._turn, name=name, daemon=daemon)
+
+    def _turn(self) -> None:
+        with suppress(SystemExit):
+            self.loop.run_forever()
 
     @property
     def thread_id(self) -> int | None:

@@ -18,7 +18,7 @@ from kwire.testing.brokers.runner import BrokerFailed, FaultControl, StartSettin
 from kwire.testing.brokers.thread_faults import ThreadFaults
 from kwire.testing.brokers.thread_files import ThreadFiles
 from kwire.testing.brokers.thread_logs import ThreadLog
-from kwire.testing.loop_thread import LoopThread
+from kwire.testing.loop_thread import TIMEOUT_S, LoopThread
 from kwire.testing.unbegun import drop_unbegun
 
 _numbers = itertools.count(1)
@@ -123,6 +123,7 @@ class _Life:
         made = faults_of(node, self.files, clock, lose_power=lambda: None)
         self.faults = ThreadFaults(self._thread, made)
         self._paused: threading.Event | None = None
+        self._is_killed = False
 
     def _new_executor(self, name: str) -> Executor:
         executor = ThreadPoolExecutor(1, thread_name_prefix=self._prefix + name)
@@ -150,7 +151,8 @@ class _Life:
 
     def kill(self) -> None:
         """At once: no reply leaves any more, no file is written, nothing is tidied up."""
-        self._loop.call_soon_threadsafe(self._loop.stop)  # before whatever a pause has held up
+        self._is_killed = True
+        self._loop.call_soon_threadsafe(self._end_if_killed)
         self.resume()
         self._thread.stop()
         # What stood in the middle of something is dropped there.
@@ -173,7 +175,24 @@ class _Life:
     def pause(self) -> None:
         if self._paused is None:
             self._paused = threading.Event()
-            self._loop.call_soon_threadsafe(self._paused.wait)
+            stands = threading.Event()
+            self._loop.call_soon_threadsafe(self._hold, stands, self._paused)
+            stands.wait(TIMEOUT_S)
+
+    def _hold(self, stands: threading.Event, paused: threading.Event) -> None:
+        stands.set()
+        paused.wait()
+        self._end_if_killed()
+
+    def _end_if_killed(self) -> None:
+        """The loop ends here: `stop` would let it do what it has already been given, and even now
+        uvloop looks once more for what has arrived."""
+        if self._is_killed:
+            for listener in self._node.listeners.bound.values():
+                listener.stop_accepting()
+                for connection in list(listener.connections):
+                    connection.transport.abort()
+            raise SystemExit
 
     def resume(self) -> None:
         if self._paused is not None:

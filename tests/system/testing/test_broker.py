@@ -16,6 +16,8 @@ from confluent_kafka import Consumer
 from kwire.network import loop as loops_of_nodes
 from kwire.testing import Broker, BrokerFailed, KafkaContainer, Topic, until, wait_until
 from kwire.testing.cluster.ports import free_ports
+from tests.support.frames import WireError
+from tests.support.wire import WireClient, batch_of, produce_request, produce_values
 
 WAIT_S = 60.0
 
@@ -57,6 +59,21 @@ def test_a_paused_broker_can_be_killed(broker: Broker) -> None:
     broker.pause()
     broker.kill()
     assert broker.start().topic("orders").values() == [b"a"]
+
+
+def test_a_paused_broker_that_is_killed_does_nothing_of_what_it_was_asked_meanwhile(
+    broker: Broker,
+) -> None:
+    topic = broker.topic("orders").create()
+    with WireClient(broker.bootstrap) as client:
+        produce_values(client, "orders", 0, [b"before"])
+        broker.pause()
+        client.send(produce_request("orders", {0: batch_of([b"after"])}), 9)
+        broker.kill()
+        with pytest.raises(WireError):
+            client.receive()
+    broker.start()
+    assert topic.values() == [b"before"]
 
 
 def test_a_group_is_followed_until_it_has_read_everything(broker: Broker) -> None:
