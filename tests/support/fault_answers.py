@@ -256,8 +256,11 @@ def _wait_for_groups(client: WireClient) -> None:
 
 
 def shown(request: Any, response: Message, version: int) -> str:
-    """A response in hex: without the texts of errors and the throttle time."""
+    """A response in hex: without the texts of errors, the throttle time, and what Metadata tells of
+    brokers, which is no part of an error."""
     _without_texts(response)
+    if isinstance(response, m.MetadataResponse):
+        response = response.copy(brokers=[], cluster_id=None, controller_id=-1)
     parts = encode_response(int(request.API_KEY), version, 0, response)
     return b"".join(parts).hex()
 

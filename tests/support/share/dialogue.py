@@ -58,9 +58,15 @@ def dialogue(bootstrap: str) -> Iterator[Said]:
 def walks(bootstrap: str) -> Iterator[list[Said]]:
     """Random walks in which no lock runs out."""
     for seed in WALKS:
-        walk = Walk(bootstrap, seed, "walk", may_expire=False)
-        yield list(walk.steps())
-        walk.close()
+        yield walk_of(bootstrap, seed, "walk")
+
+
+def walk_of(bootstrap: str, seed: int, name: str) -> list[Said]:
+    """One of them, with a topic and a group of that name."""
+    walk = Walk(bootstrap, seed, name, may_expire=False)
+    said = list(walk.steps())
+    walk.close()
+    return said
 
 
 class World:
