@@ -153,11 +153,13 @@ def test_pytest_group_runs_only_what_failed_again(tmp_path: pathlib.Path, contex
     module = tmp_path / "test_by_turns.py"
     module.write_text(
         "import pathlib\nHERE = pathlib.Path(__file__).parent\n\n"
-        "def test_steady():\n    (HERE / 'steady').open('a').write('x')\n\n"
+        "def test_steady():\n    with (HERE / 'steady').open('a') as file:\n"
+        "        file.write('x')\n\n"
         "def test_unsteady():\n    mark = HERE / 'seen'\n    seen = mark.exists()\n"
         "    mark.touch()\n    assert seen == True\n"
     )
-    group = Group("g", pytest_group(str(module), extra=("--rootdir", str(tmp_path))), 60, real=True)
+    settings = ("-c", str(groups.ROOT / "pyproject.toml"))  # those that every group has
+    group = Group("g", pytest_group(str(module), extra=settings), 60, real=True)
     result = group.judged(context)
     assert (result.passed, result.failed) == (2, 0)
     assert (tmp_path / "steady").read_text() == "x"
