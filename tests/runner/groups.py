@@ -446,7 +446,7 @@ GATE: tuple[Group, ...] = (
     Group("faults", pytest_group(*FAULTS), 600, modules=("confluent_kafka",), real=True),
     Group(
         "differential",
-        # Rates are compared where nothing else runs (`make stress`).
+        # Rates, and three nodes of Kafka, are compared where nothing else runs (`make stress`).
         pytest_group("tests/differential", extra=("--ignore=tests/differential/rates",)),
         2700,
         tools=("java", "mvn"),
