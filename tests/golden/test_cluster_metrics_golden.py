@@ -1,6 +1,7 @@
 """What three nodes show of replication, beside three of Apache Kafka 4.4 seen by the JMX exporter.
 
-`data/cluster_metrics.json.gz` is recorded by `tests/differential/rates/test_cluster_metrics_live.py`
+`data/cluster_metrics.json.gz` is recorded by
+`tests/differential/rates/test_cluster_metrics_live.py`
 (with KWIRE_RECORD=1); what happens there is in `tests/support/cluster_metrics.py`.
 """
 
