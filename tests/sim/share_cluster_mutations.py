@@ -17,6 +17,7 @@ from kwire.share.partition import SharePartition
 from kwire.share.states import ACQUIRED, ARCHIVED, ARCHIVING, AVAILABLE
 from tests.sim.mutations import Mutation
 from tests.sim.share_cluster import SharePlan
+from tests.sim.share_state_mutations import acknowledged_before_commit
 
 
 def answered_before_it_is_written(replace: Any) -> None:
@@ -32,17 +33,7 @@ def answered_before_it_is_written(replace: Any) -> None:
 
 def committed_before_replicas_have_it(replace: Any) -> None:
     """The share coordinator answers what it has appended."""
-    from kwire.coordinator.runtime import CoordinatorRuntime
-
-    original = CoordinatorRuntime._hold
-
-    def hold(self: Any, current: Any, pending: Any, response: Any, error: Any) -> None:
-        if error is None and self._module == "share-coordinator":
-            pending.complete(response)
-        else:
-            original(self, current, pending, response, error)
-
-    replace(CoordinatorRuntime, "_hold", hold)
+    acknowledged_before_commit(replace)
 
 
 def the_start_leaves_acquired_records_behind(replace: Any) -> None:
