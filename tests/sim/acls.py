@@ -29,6 +29,7 @@ from kwire.security.acls.binding import AclBinding, matches_filter
 from kwire.testing.simulation import Simulation
 from tests.sim.client import Retry, RoutingClient
 from tests.sim.cluster import IDS, Cluster
+from tests.sim.driving import end_all, run_until
 from tests.sim.model import Violation
 from tests.support.acls import STANDARD_AUTHORIZER, Client, model_allows
 
@@ -250,7 +251,7 @@ class AclHistory:
             self._run()
         finally:
             node_acls.AT_ONCE, standard_authorizer.SLICE = sizes
-            self._close()
+            end_all(self.cluster)
 
     def _run(self) -> None:
         cluster = self.cluster
@@ -272,29 +273,13 @@ class AclHistory:
         return all(each.has_all == self.changes for each in self.watched.values())
 
     def _until(self, condition: Any, limit_s: float, otherwise: str) -> None:
-        simulation = self.simulation
-        look = simulation.now
-        end = look + limit_s
-        while True:
-            if simulation.now >= look:
-                if condition():
-                    return
-                look = simulation.now + 0.02
-            if not simulation.step():
-                raise AssertionError("nothing left to do")
-            if self.violation is not None:
-                raise self.violation
-            if simulation.failures:
-                raise AssertionError(simulation.failures[0])
-            if simulation.now > end:
-                raise Violation(f"{otherwise}\n{self.cluster.describe()}")
-
-    def _close(self) -> None:
-        for host in self.simulation.hosts.values():
-            if host.up:
-                host.loop.kill()
-            self.simulation.network.host_crashed(host, silently=True)
-        self.cluster.nodes.clear()
+        run_until(
+            self.simulation,
+            condition,
+            limit_s,
+            lambda: f"{otherwise}\n{self.cluster.describe()}",
+            lambda: self.violation,
+        )
 
 
 def _is_about(request: Any, acl: AclBinding) -> bool:

@@ -35,6 +35,7 @@ from kwire.testing.simulation import Simulation
 from tests.sim.checkers import Checkers
 from tests.sim.client import Retry, RoutingClient
 from tests.sim.cluster import IDS, Cluster
+from tests.sim.driving import end_all, run_until
 from tests.sim.faults import Faults, Plan
 from tests.sim.model import Violation
 from tests.sim.mutations import applied
@@ -154,7 +155,7 @@ class ShareClusterHistory:
             with applied("observe", {"observe": self.checker.observe}):
                 self._run()
         finally:
-            self._close()
+            end_all(self.cluster)
 
     def _run(self) -> None:
         cluster, simulation = self.cluster, self.simulation
@@ -201,29 +202,13 @@ class ShareClusterHistory:
         ending.result()
 
     def _until(self, condition: Callable[[], bool], limit_s: float, otherwise: str) -> None:
-        simulation, checker = self.simulation, self.checker
-        look = simulation.now
-        end = look + limit_s
-        while True:
-            if simulation.now >= look:
-                if condition():
-                    return
-                look = simulation.now + 0.02
-            if not simulation.step():
-                raise AssertionError("nothing left to do")
-            if checker.first is not None:
-                raise checker.first
-            if simulation.failures:
-                raise AssertionError(simulation.failures[0])
-            if simulation.now > end:
-                raise Violation(f"{otherwise}: {self._positions()}\n{self.cluster.describe()}")
-
-    def _close(self) -> None:
-        for host in self.simulation.hosts.values():
-            if host.up:
-                host.loop.kill()
-            self.simulation.network.host_crashed(host, silently=True)
-        self.cluster.nodes.clear()
+        run_until(
+            self.simulation,
+            condition,
+            limit_s,
+            lambda: f"{otherwise}: {self._positions()}\n{self.cluster.describe()}",
+            lambda: self.checker.first,
+        )
 
     def told(self) -> str:
         """What happened, in a line."""

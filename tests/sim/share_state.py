@@ -36,6 +36,7 @@ from kwire.share.persister import (
 from kwire.testing.simulation import Simulation
 from tests.sim.client import Retry, RoutingClient
 from tests.sim.cluster import IDS, Cluster
+from tests.sim.driving import end_all, run_until
 from tests.sim.model import Violation
 
 STATE_TOPIC, TOPIC = "__share_group_state", "shared"
@@ -301,7 +302,7 @@ class ShareStateHistory:
         try:
             self._run()
         finally:
-            self._close()
+            end_all(self.cluster)
 
     def _run(self) -> None:
         cluster = self.cluster
@@ -365,24 +366,9 @@ class ShareStateHistory:
             await self.client.pause()
 
     def _until(self, condition: Any, limit_s: float, otherwise: str) -> None:
-        simulation = self.simulation
-        look = simulation.now
-        end = look + limit_s
-        while True:
-            if simulation.now >= look:
-                if condition():
-                    return
-                look = simulation.now + 0.02
-            if not simulation.step():
-                raise AssertionError("nothing left to do")
-            if simulation.failures:
-                raise AssertionError(simulation.failures[0])
-            if simulation.now > end:
-                raise Violation(f"{otherwise}\n{self.cluster.describe()}")
-
-    def _close(self) -> None:
-        for host in self.simulation.hosts.values():
-            if host.up:
-                host.loop.kill()
-            self.simulation.network.host_crashed(host, silently=True)
-        self.cluster.nodes.clear()
+        run_until(
+            self.simulation,
+            condition,
+            limit_s,
+            lambda: f"{otherwise}\n{self.cluster.describe()}",
+        )
