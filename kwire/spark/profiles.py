@@ -72,7 +72,7 @@ def check(options: argparse.Namespace) -> None:
     if options.lag and not options.bootstrap:
         raise UsageError("--lag needs --bootstrap")
     check_output(options.report, "--report")
-    check_side(options.side, "--source")
+    check_side(options.side, "--source", options.say)
 
 
 def slim(records: Any) -> Any:
@@ -284,7 +284,7 @@ class Profile:
         return [{**row, "ratio": row["raw_bytes"] / max(1, row["bytes"])} for row in found]
 
     def _lag(self, records: Any) -> list[dict[str, Any]]:
-        cluster = Cluster(self.options.bootstrap, self.options.settings)
+        cluster = Cluster(self.options.bootstrap, self.options.settings, self.progress.say)
         partitions = partitions_of(cluster.describe([OFFSETS_TOPIC]))
         firsts = cluster.offsets(partitions, EARLIEST)
         ends = cluster.offsets(partitions, LATEST)
