@@ -315,8 +315,8 @@ class Profile:
 
 HEADS = {"peak_mb_per_s": "peak", "keys": "keys (about)"}
 ESTIMATES = (
-    "The number of keys is an estimate, off by 5 % as a rule (HyperLogLog); median and p99 of sizes "
-    "are within 0.01 % of the rank. All other figures are counted."
+    "The number of keys is an estimate, off by 5 % as a rule (HyperLogLog); median and p99 of "
+    "sizes are within 0.01 % of the rank. All other figures are counted."
 )
 _SIZES = ("bytes", "largest")
 
