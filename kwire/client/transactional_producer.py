@@ -1,8 +1,10 @@
 """Transactions of one producer: records and offsets of groups that are there all, or not at all.
 
 `open` ends what another producer with the same transactional id has left, and fences it: what it
-sends from then on is refused (Fenced). Partitions and groups are added to a transaction by requests
-of their own, as before KIP-890: every broker since 0.11 has these.
+sends from then on is refused (Fenced). Where the cluster has transaction version 2 (KIP-890), what
+is written adds its partition and group, and the end of a transaction gives the epoch of the next
+one, so that nothing that was on its way can be taken for a part of that. Elsewhere partitions and
+groups are added by requests of their own, as by every broker since 0.11.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
-from kwire.client.appending import Appending
+from kwire.client.appending import EXPLICIT_VERSION_MAX, VERSION_MAX, Appending
 from kwire.client.cluster import Cluster, Coordinator
 from kwire.client.errors import ClientError, RequestFailed, check
 from kwire.client.offsets import Partition, Position
@@ -27,9 +29,15 @@ TIMEOUT_MS = 30_000
 ABORT_TIMEOUT_S = 5.0
 OPEN_VERSION_MAX = 5
 ADD_VERSION_MAX = 3
-COMMIT_VERSION_MAX = 4
-END_VERSION_MAX = 4
+EXPLICIT_COMMIT_VERSION_MAX = 4
+EXPLICIT_END_VERSION_MAX = 4
 """The last versions before a transaction takes what is written without a request for it."""
+COMMIT_VERSION_MAX = 5
+"""The last version that names topics."""
+END_VERSION_MAX = 5
+TRANSACTION_VERSION = "transaction.version"
+IMPLICIT_FROM = 2
+"""The level of it at which a transaction does."""
 _FENCED = (
     ErrorCode.PRODUCER_FENCED,
     ErrorCode.INVALID_PRODUCER_EPOCH,
@@ -62,6 +70,7 @@ class TransactionalProducer:
         self._sequences: dict[Partition, int] = {}
         self._added: dict[Partition, None] = {}
         self._is_begun = False
+        self._is_implicit = False  # what is written adds itself to the transaction
 
     async def open(self) -> None:
         """Become the one producer of this transactional id; waits until what the one before has
@@ -74,11 +83,14 @@ class TransactionalProducer:
             request = m.InitProducerIdRequest(
                 transactional_id=self.transactional_id, transaction_timeout_ms=self._timeout_ms
             )
-            response = await self._cluster.call(request, node_id, version_max=OPEN_VERSION_MAX)
+            connection = await self._cluster.connection(node_id)
+            response = await connection.call(request, OPEN_VERSION_MAX)
             self._check(response.error_code)
+            self._is_implicit = connection.finalized(TRANSACTION_VERSION) >= IMPLICIT_FROM
             return _Identity(response.producer_id, response.producer_epoch)
 
         self._identity = await self._ask(ask)
+        self._appending.version_max = VERSION_MAX if self._is_implicit else EXPLICIT_VERSION_MAX
 
     async def send(
         self,
@@ -90,7 +102,9 @@ class TransactionalProducer:
     ) -> int:
         """Append one batch to a partition as a part of the transaction, which begins with its
         first; the offset of the first record."""
-        await self._add(topic, partition)
+        self._is_begun = True
+        if not self._is_implicit:
+            await self._add(topic, partition)
         sequence = self._sequences.get((topic, partition), 0)
         now_ms = self._cluster.clock.wall_ms()
         batch = build_batch(
@@ -125,11 +139,13 @@ class TransactionalProducer:
             response = await self._cluster.call(request, node_id, version_max=ADD_VERSION_MAX)
             self._check(response.error_code, f"group {group}")
 
-        await self._ask(add)
+        if not self._is_implicit:
+            await self._ask(add)
+        version_max = COMMIT_VERSION_MAX if self._is_implicit else EXPLICIT_COMMIT_VERSION_MAX
         request = _commit_request(self.transactional_id, identity, group, positions)
 
         async def commit(node_id: int) -> None:
-            response = await self._cluster.call(request, node_id, version_max=COMMIT_VERSION_MAX)
+            response = await self._cluster.call(request, node_id, version_max=version_max)
             for topic in response.topics:
                 for one in topic.partitions:
                     what = f"group {group}, {topic.name}-{one.partition_index}"
@@ -157,26 +173,30 @@ class TransactionalProducer:
         if not self._is_begun:
             return
         identity = self._identity
+        version_max = END_VERSION_MAX if self._is_implicit else EXPLICIT_END_VERSION_MAX
 
-        async def ask(node_id: int) -> None:
+        async def ask(node_id: int) -> _Identity:
             request = m.EndTxnRequest(
                 transactional_id=self.transactional_id,
                 producer_id=identity.producer_id,
                 producer_epoch=identity.epoch,
                 committed=is_committed,
             )
-            response = await self._cluster.call(request, node_id, version_max=END_VERSION_MAX)
+            response = await self._cluster.call(request, node_id, version_max=version_max)
             self._check(response.error_code)
+            return _Identity(response.producer_id, response.producer_epoch)
 
-        await self._ask(ask)
+        ended = await self._ask(ask)
         self._is_begun = False
         self._added.clear()
+        if self._is_implicit:
+            self._identity = ended
+            self._sequences.clear()
 
     async def _add(self, topic: str, partition: int) -> None:
         if (topic, partition) in self._added:
             return
         identity = self._identity
-        self._is_begun = True
 
         async def ask(node_id: int) -> None:
             kind = m.AddPartitionsToTxnRequest
