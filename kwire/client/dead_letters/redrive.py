@@ -12,6 +12,7 @@ redrive may send them. What retention or compaction has taken is told, and settl
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol, TypeAlias
 
@@ -291,7 +292,7 @@ class PartitionRedrive:
                 for at, one in enumerate(batch):
                     told.append(Sent(one.letter, offset + at, one.original.is_copied))
             await self._producer.commit_offsets(self._group, {self._name: position})
-        except BaseException:
+        except (Exception, asyncio.CancelledError):
             await self._producer.abort()
             raise
         try:
