@@ -12,7 +12,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 
-STARTS_A_TURN = 40
+STARTS_A_TURN = 30
 
 
 class Turns:
