@@ -50,14 +50,17 @@ class Fenced(ClientError):
     aborted a transaction that took too long."""
 
 
-class _Identity(NamedTuple):
+class Identity(NamedTuple):
+    """Who a transaction is of: no two producers that were opened have the same."""
+
     producer_id: int
     epoch: int
 
 
 class TransactionalProducer:
     """See the module; ClientError from all of them. One transaction at a time, by one task. After
-    an error the transaction is ended by `abort`, and the next one begins with `open`."""
+    an error the transaction is ended by `abort`, and the next one begins with `open`. `identity` is
+    that of the transaction that is open or comes next."""
 
     def __init__(
         self, cluster: Cluster, transactional_id: str, *, timeout_ms: int = TIMEOUT_MS
@@ -66,7 +69,7 @@ class TransactionalProducer:
         self._cluster = cluster
         self._timeout_ms = timeout_ms
         self._appending = Appending(cluster, is_idempotent=True, transactional_id=transactional_id)
-        self._identity = _Identity(-1, -1)
+        self.identity = Identity(-1, -1)
         self._sequences: dict[Partition, int] = {}
         self._added: dict[Partition, None] = {}
         self._is_begun = False
@@ -79,7 +82,7 @@ class TransactionalProducer:
         self._added.clear()
         self._sequences.clear()
 
-        async def ask(node_id: int) -> _Identity:
+        async def ask(node_id: int) -> Identity:
             request = m.InitProducerIdRequest(
                 transactional_id=self.transactional_id, transaction_timeout_ms=self._timeout_ms
             )
@@ -87,9 +90,9 @@ class TransactionalProducer:
             response = await connection.call(request, OPEN_VERSION_MAX)
             self._check(response.error_code)
             self._is_implicit = connection.finalized(TRANSACTION_VERSION) >= IMPLICIT_FROM
-            return _Identity(response.producer_id, response.producer_epoch)
+            return Identity(response.producer_id, response.producer_epoch)
 
-        self._identity = await self._ask(ask)
+        self.identity = await self._ask(ask)
         self._appending.version_max = VERSION_MAX if self._is_implicit else EXPLICIT_VERSION_MAX
 
     async def send(
@@ -110,8 +113,8 @@ class TransactionalProducer:
         batch = build_batch(
             [made_record(record, now_ms) for record in records],
             codec=codec,
-            producer_id=self._identity.producer_id,
-            producer_epoch=self._identity.epoch,
+            producer_id=self.identity.producer_id,
+            producer_epoch=self.identity.epoch,
             base_sequence=sequence,
             transactional=True,
         )
@@ -126,7 +129,7 @@ class TransactionalProducer:
 
     async def commit_offsets(self, group: str, positions: Mapping[Partition, Position]) -> None:
         """Commit offsets of a group without members as a part of the transaction."""
-        identity = self._identity
+        identity = self.identity
         self._is_begun = True
 
         async def add(node_id: int) -> None:
@@ -172,10 +175,10 @@ class TransactionalProducer:
     async def _end(self, is_committed: bool) -> None:
         if not self._is_begun:
             return
-        identity = self._identity
+        identity = self.identity
         version_max = END_VERSION_MAX if self._is_implicit else EXPLICIT_END_VERSION_MAX
 
-        async def ask(node_id: int) -> _Identity:
+        async def ask(node_id: int) -> Identity:
             request = m.EndTxnRequest(
                 transactional_id=self.transactional_id,
                 producer_id=identity.producer_id,
@@ -184,19 +187,19 @@ class TransactionalProducer:
             )
             response = await self._cluster.call(request, node_id, version_max=version_max)
             self._check(response.error_code)
-            return _Identity(response.producer_id, response.producer_epoch)
+            return Identity(response.producer_id, response.producer_epoch)
 
         ended = await self._ask(ask)
         self._is_begun = False
         self._added.clear()
         if self._is_implicit:
-            self._identity = ended
+            self.identity = ended
             self._sequences.clear()
 
     async def _add(self, topic: str, partition: int) -> None:
         if (topic, partition) in self._added:
             return
-        identity = self._identity
+        identity = self.identity
 
         async def ask(node_id: int) -> None:
             kind = m.AddPartitionsToTxnRequest
@@ -238,7 +241,7 @@ class TransactionalProducer:
 
 def _commit_request(
     transactional_id: str,
-    identity: _Identity,
+    identity: Identity,
     group: str,
     positions: Mapping[Partition, Position],
 ) -> m.TxnOffsetCommitRequest:

@@ -93,7 +93,7 @@ async def transactions(bootstrap: str, name: str, expected: dict[str, int]) -> l
         with sent_requests() as sent:
             await producer.open()
             for turn in range(5):
-                epochs.append(producer._identity.epoch)
+                epochs.append(producer.identity.epoch)
                 await producer.send(name, 0, [Outgoing(value=b"%d" % turn)])
                 await producer.send(name, 0, [Outgoing(value=b"and more")])
                 await producer.commit_offsets(name, {(name, 0): Position(turn, f"at {turn}")})

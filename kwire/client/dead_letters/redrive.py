@@ -24,7 +24,7 @@ from kwire.client.dead_letters.source import Letters, Stranger
 from kwire.client.errors import ClientError, RequestFailed
 from kwire.client.offsets import Partition, Position
 from kwire.client.producer import Outgoing
-from kwire.client.transactional_producer import Fenced
+from kwire.client.transactional_producer import Fenced, Identity
 from kwire.protocol.errors import ErrorCode
 from kwire.protocol.records import Codec
 
@@ -100,6 +100,9 @@ class Keeps(Protocol):
 
 class Produces(Protocol):
     """What `transactional_producer.TransactionalProducer` does."""
+
+    @property
+    def identity(self) -> Identity: ...
 
     async def open(self) -> None: ...
 
@@ -277,7 +280,8 @@ class PartitionRedrive:
     async def _transaction(
         self, chosen: list[_Chosen], progress: Progress, is_single: bool
     ) -> list[Told]:
-        position = to_position(progress)
+        by = None if self._producer is None else self._producer.identity
+        position = to_position(progress, by)
         if position is None:
             raise ClientError(
                 f"{self._what}: no room to note what the filter leaves between; nothing more is "

@@ -13,12 +13,14 @@ from typing import Any
 from kwire.client.dead_letters.filters import EVERYTHING
 from kwire.client.dead_letters.redrive import PartitionRedrive
 from kwire.client.fetching import Fetcher
+from kwire.client.transactional_producer import Identity
 
 
 class Silent:
     """A cluster, and a producer, that never answer."""
 
     settings = SimpleNamespace(request_timeout_s=1.0)
+    identity = Identity(1, 0)
 
     def __init__(self) -> None:
         self.aborted = False
