@@ -48,6 +48,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "membership": MIDDLE,
     "telemetry": FACTS,
     "faults": FACTS,
+    "schemas": FACTS,
     "server": (*HIGH, "faults"),
     "api": (*HIGH, "server"),
     "metrics": (*HIGH, "server"),
@@ -71,6 +72,7 @@ IMPURE_MODULES = ("asyncio", "socket", "time", "random", "os")
 PURE = (
     *("protocol/", "security/acls/", "security/sasl/", "security/audit", "quota/", "kraft/"),
     *("replica/", "share/", "coordinator/", "telemetry/", "faults/", "server/connection_limits.py"),
+    *("schemas/formats/", "schemas/compatibility"),
     *("trace/explaining", "trace/statistics", "trace/dialogues", "trace/recorder"),
     *("trace/rendering", "trace/filters", "trace/events"),
     *("trace/replay/identities", "trace/replay/differences"),
