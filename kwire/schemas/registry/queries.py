@@ -50,7 +50,7 @@ def version_of_id(registry: Registry, schema_id: int, scope: str) -> Version:
     found = state.of_id(name.context, schema_id)
     if not found:
         raise schema_not_found(schema_id)
-    return found[0]
+    return next((one for one in found if not one.is_deleted), found[0])
 
 
 def schema_of_id(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from kwire.schemas.formats import InvalidSchema, Parsed, parse
-from kwire.schemas.registry.errors import invalid_schema
+from kwire.schemas.registry.errors import Code, RegistryError, invalid_schema
 from kwire.schemas.registry.names import beside
 from kwire.schemas.registry.state import State
 from kwire.schemas.registry.version import LATEST, Reference, Version
@@ -96,6 +96,12 @@ def _parse(schema_type: str, text: str, references: dict[str, Parsed]) -> Parsed
         parsed.normalized.encode()
     except InvalidSchema as error:
         raise invalid_schema(f"Invalid schema of type {schema_type}: {error}") from None
+    except ImportError as error:
+        raise RegistryError(
+            Code.NOT_INSTALLED,
+            f"Schemas of type {schema_type} need packages that are not installed ({error.name}): "
+            "pip install 'kwire[schemas]'",
+        ) from None
     except UnicodeEncodeError:
         raise invalid_schema("The schema has half of a surrogate pair") from None
     return parsed
