@@ -13,7 +13,7 @@ from kwire.schemas.registry.errors import Code, RegistryError
 from kwire.schemas.registry.json_values import Json, JsonObject
 from kwire.schemas.registry.metadata import without_version
 from kwire.schemas.registry.names import Name, name_of
-from kwire.schemas.registry.records import Written
+from kwire.schemas.registry.records import Writer, Written, writer_record
 from kwire.schemas.registry.requests import SchemaRequest
 from kwire.schemas.registry.schemas import Schemas
 from kwire.schemas.registry.scopes import mode_of
@@ -38,6 +38,20 @@ class Registry:
     def replay(self, key: bytes | None, value: bytes | None, timestamp: int) -> str:
         """A record of the topic; why it is passed over, empty where it is not."""
         return self.state.replay(key, value, timestamp)
+
+
+def with_maxima(
+    registry: Registry, written: list[Written], producer_id: int, epoch: int
+) -> list[Written]:
+    """Records as the producer writes them: where something goes for good, it may be the highest
+    id, and that it was given is written in front."""
+    state = registry.state
+    maxima = state.id_maxima()
+    if all(value is not None for _, value in written):
+        return written
+    if state.writer is not None and state.writer.ids == maxima:
+        return written
+    return [writer_record(Writer(producer_id, epoch, maxima)), *written]
 
 
 class Candidate(NamedTuple):

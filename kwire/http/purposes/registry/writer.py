@@ -33,7 +33,7 @@ from kwire.protocol.records import Record, build_batch
 from kwire.schemas.registry import records
 from kwire.schemas.registry.errors import Code, RegistryError
 from kwire.schemas.registry.json_values import Json
-from kwire.schemas.registry.machine import Decision, Registry
+from kwire.schemas.registry.machine import Decision, Registry, with_maxima
 from kwire.schemas.registry.records import Writer, Written
 
 ROLE_S = 600.0
@@ -120,7 +120,7 @@ class SchemaWriter:
                 pending = decide(self._topic.registry)
                 if pending.records:
                     self._topic.journal = []
-                    await self._append(cluster, self._with_maxima(pending.records))
+                    await self._append(cluster, pending.records)
                 return pending.answer
             except _NotKnown as error:
                 self._role = None
@@ -179,8 +179,12 @@ class SchemaWriter:
     # -- writing
 
     async def _append(self, cluster: Cluster, written: list[Written]) -> None:
-        assert self._role is not None, "nobody has taken over"
-        await self._write(cluster, self._role, written)
+        role = self._role
+        assert role is not None, "nobody has taken over"
+        registry = self._topic.registry
+        await self._write(
+            cluster, role, with_maxima(registry, written, role.producer_id, role.epoch)
+        )
 
     async def _write(self, cluster: Cluster, role: _Role, written: list[Written]) -> None:
         """Commit a batch and replay it; RegistryError where it cannot be written at all."""
@@ -214,17 +218,6 @@ class SchemaWriter:
             journal[at : at + len(written)] == written
             for at in range(len(journal) - len(written) + 1)
         )
-
-    def _with_maxima(self, written: list[Written]) -> list[Written]:
-        """What goes for good may be the highest id: that it was given is written with it."""
-        state = self._topic.registry.state
-        maxima = state.id_maxima()
-        if all(value is not None for _, value in written) or (
-            state.writer is not None and state.writer.ids == maxima
-        ):
-            return written
-        assert self._role is not None, "nobody has taken over"
-        return [_announced(self._role, maxima), *written]
 
 
 def _announced(role: _Role, maxima: dict[str, int]) -> Written:
