@@ -11,6 +11,7 @@ What a request means is decided in `kwire/schemas/registry`, which is pure (ADR 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeAlias
 
@@ -82,10 +83,15 @@ def routes(serving: Serving) -> list[BaseRoute]:
     """See the module."""
     settings = RegistrySettings(*serving.registry)
     application = _Application(RegistryService(settings, serving.anonymous, SystemRandom()))
-    paths = ["/"]
-    for root in ROOTS:
-        paths += [f"/{root}", f"/{root}/{{rest:path}}"]
-    return [Route(path, application) for path in paths]
+    return [Route("/", application), *(_Tree(root, application) for root in ROOTS)]
+
+
+class _Tree(Route):
+    """A path and all below it, whatever is in that: names of subjects may have line feeds."""
+
+    def __init__(self, root: str, application: _Application) -> None:
+        super().__init__(f"/{root}", application)
+        self.path_regex = re.compile(rf"^/{root}(/.*)?$", re.DOTALL)
 
 
 class _Application:

@@ -1,7 +1,7 @@
 """Who may read and write schemas: whoever may read and write the topic they are kept in.
 
-The broker is asked, as the caller; what it says is good for RIGHTS_S. What is read and written goes
-over the caller's own connections too, so that the broker has the last word.
+The broker is asked, as the caller; what it allows is good for RIGHTS_S. What is read and written
+goes over the caller's own connections too, so that the broker has the last word.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ class Access:
 
     async def check(self, cluster: Cluster, operation: Operation) -> None:
         """RegistryError 403 where the caller must not."""
-        if not await self._operations(cluster) >> int(operation) & 1:
+        known = self._known.get(cluster)
+        if known is not None and cluster.loop.time() < known[0] and known[1] >> operation & 1:
+            return
+        if not await self._operations(cluster) >> operation & 1:
             raise RegistryError(
                 Code.FORBIDDEN, f"{operation.name} on topic {self._topic} is needed"
             )
 
     async def _operations(self, cluster: Cluster) -> int:
         now_s = cluster.loop.time()
-        known = self._known.get(cluster)
-        if known is not None and now_s < known[0]:
-            return known[1]
         kind = m.MetadataRequest
         request = kind(
             topics=[kind.MetadataRequestTopic(name=self._topic)],
