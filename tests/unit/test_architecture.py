@@ -52,7 +52,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "server": (*HIGH, "faults"),
     "api": (*HIGH, "server"),
     "metrics": (*HIGH, "server"),
-    "http": (*FACTS, "network", "security", "client", "telemetry", "metrics"),
+    "http": (*FACTS, "network", "security", "schemas", "client", "telemetry", "metrics"),
     "node": (*HIGH, "faults", "tiered", "server", "api", "metrics", "http"),
     "spark": (*FACTS, "log"),
     "cli": (*HIGH, "faults", "node", "server", "client", "http", "spark", "trace"),
@@ -72,7 +72,7 @@ IMPURE_MODULES = ("asyncio", "socket", "time", "random", "os")
 PURE = (
     *("protocol/", "security/acls/", "security/sasl/", "security/audit", "quota/", "kraft/"),
     *("replica/", "share/", "coordinator/", "telemetry/", "faults/", "server/connection_limits.py"),
-    *("schemas/formats/", "schemas/compatibility"),
+    *("schemas/formats/", "schemas/compatibility", "schemas/registry/"),
     *("trace/explaining", "trace/statistics", "trace/dialogues", "trace/recorder"),
     *("trace/rendering", "trace/filters", "trace/events"),
     *("trace/replay/identities", "trace/replay/differences"),
