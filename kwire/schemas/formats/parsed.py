@@ -9,7 +9,7 @@ TEXT_BYTES_MAX = 1_048_576
 DEPTH_MAX = 100  # objects and arrays inside of each other
 REFERENCES_MAX = 500  # all together, those of references too
 REASONS_MAX = 100  # of one comparison; more say nothing that helps
-STEPS_MAX = 50_000  # pairs of types that one comparison looks at
+STEPS_MAX = 20_000  # pairs of types that one comparison looks at
 
 
 class InvalidSchema(ValueError):
