@@ -34,7 +34,7 @@ def make_http_side(
     pool: BufferPool,
     *,
     by_default: bool,
-    bootstrap: Callable[[str | None], str],
+    bootstrap: Callable[[str], str],
     questions: dict[str, Question],
 ) -> HttpSide | None:
     """None where nothing is to be served. `by_default`: on loopback, where `http.listeners` says
