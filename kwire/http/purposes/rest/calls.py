@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from kwire.http.purposes.rest import messages, topics
+from kwire.http.purposes.rest import groups, instances, messages, topics, transactions
 from kwire.http.purposes.rest.route import AnyRoute
 
-ROUTES: list[AnyRoute] = [*messages.ROUTES, *topics.ROUTES]
+ROUTES: list[AnyRoute] = [
+    *messages.ROUTES,
+    *topics.ROUTES,
+    *groups.ROUTES,
+    *transactions.ROUTES,
+    *instances.ROUTES,
+]
