@@ -271,6 +271,7 @@ ROUTES: list[AnyRoute] = [
         parameters=OfGroup,
         body=Create,
         answers={200: Answered(Created, "It subscribes to nothing yet.")},
+        refusals=(429,),
     ),
     Route(
         "POST",

@@ -264,7 +264,7 @@ ROUTES: list[AnyRoute] = [
         parameters=Nothing,
         body=Init,
         answers={200: Answered(Begun, "The one producer of this transactional id.")},
-        refusals=_REFUSALS,
+        refusals=(*_REFUSALS, 429),
     ),
     Route(
         "POST",
