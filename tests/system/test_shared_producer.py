@@ -1,4 +1,4 @@
-"""A producer that many share: batches across senders, each record once, whatever the broker does."""
+"""A producer that many share: its batches, and that each record is kept once."""
 
 from __future__ import annotations
 
