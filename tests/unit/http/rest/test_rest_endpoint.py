@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
+from types import SimpleNamespace
 from typing import Annotated, Any
 
 import pytest
@@ -16,8 +19,9 @@ from starlette.types import Message
 
 from kwire.client.errors import LoginFailed, RequestFailed, Unanswered, Unreachable, Unsupported
 from kwire.client.transactional_producer import Fenced
-from kwire.http.purposes.rest.clients import Clients
+from kwire.http.purposes.rest.clients import READERS_MAX, Client, Clients
 from kwire.http.purposes.rest.endpoint import Endpoint
+from kwire.http.purposes.rest.expiring import Expiring
 from kwire.http.purposes.rest.problems import Problem, problem_of
 from kwire.http.purposes.rest.route import Answered, Call, Nothing, Reply, Route, Streamed
 from kwire.protocol.errors import ErrorCode, is_retriable
@@ -293,3 +297,117 @@ def test_statuses_of_other_failures() -> None:
         "Unreachable": 503,
         "Unanswered": 503,
     }
+
+
+# -- callers
+
+
+def test_without_a_listener_for_them_nobody_is_anonymous() -> None:
+    async def test() -> None:
+        with pytest.raises(Problem) as caught:
+            Clients("").of(None)
+        assert caught.value.status == 401
+        assert "http.authentication" in str(caught.value)
+
+    asyncio.run(test())
+
+
+def test_a_caller_has_one_client_and_its_parts_are_closed_with_it() -> None:
+    class Kept:
+        is_busy = False
+
+        def __init__(self, client: Client) -> None:
+            self.closed = False
+
+        def check(self, now_s: float) -> None: ...
+
+        async def close(self) -> None:
+            self.closed = True
+
+    async def test() -> None:
+        clients = Clients("127.0.0.1:1")
+        client = clients.of(None)
+        assert clients.of(None) is client
+        kept = client.part(Kept, Kept)
+        assert client.part(Kept, Kept) is kept
+        assert not client.is_busy
+        kept.is_busy = True
+        assert client.is_busy
+        await clients.close()
+        assert kept.closed
+
+    asyncio.run(test())
+
+
+def test_requests_that_wait_are_bounded_and_end_their_connections() -> None:
+    async def test() -> None:
+        clients = Clients("127.0.0.1:1")
+        client = clients.of(None)
+        async with client.reader() as first:
+            pass
+        async with client.reader() as second:
+            assert second is first
+            with pytest.raises(ValueError):
+                async with client.reader() as third:
+                    raise ValueError
+        async with client.reader() as fourth:
+            assert fourth is first is not third
+        async with AsyncExitStack() as stack:
+            for _ in range(READERS_MAX):
+                await stack.enter_async_context(client.reader())
+            with pytest.raises(Problem) as caught:
+                await stack.enter_async_context(client.reader())
+            assert caught.value.status == 503
+        await clients.close()
+
+    asyncio.run(test())
+
+
+class Timers:
+    """A loop whose timers are called by the test."""
+
+    def __init__(self) -> None:
+        self.create_task = asyncio.get_running_loop().create_task
+        self.due: list[Callable[[], None]] = []
+
+    def call_later(self, delay_s: float, call: Callable[..., None], *given: Any) -> Any:
+        self.due.append(functools.partial(call, *given))
+        return SimpleNamespace(cancel=functools.partial(self.due.remove, self.due[-1]))
+
+
+class Opened:
+    def __init__(self) -> None:
+        self.closed = asyncio.Event()
+
+    async def close(self) -> None:
+        self.closed.set()
+
+
+def test_what_is_opened_expires_when_nobody_uses_it() -> None:
+    async def test() -> None:
+        timers = Timers()
+        kept: Expiring[Opened] = Expiring(
+            timers,  # type: ignore[arg-type]
+            2,
+            lambda key: Problem(404, "not_found", key),
+        )
+        one, two = Opened(), Opened()
+        kept.add("one", one, 1.0)
+        assert len(timers.due) == 1
+        async with kept.used("one") as used:
+            assert used is one
+            assert timers.due == []  # it does not expire while it is used
+        kept.add("two", two, 60.0)
+        with pytest.raises(Problem) as caught:
+            kept.check_room()
+        assert caught.value.status == 429
+        timers.due[0]()
+        await one.closed.wait()
+        with pytest.raises(Problem) as caught:
+            async with kept.used("one"):
+                pass
+        assert caught.value.status == 404
+        await kept.close()
+        assert two.closed.is_set()
+
+    asyncio.run(test())
