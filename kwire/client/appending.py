@@ -37,6 +37,8 @@ class Appending:
         self._is_idempotent = is_idempotent
         self._transactional_id = transactional_id
         self.version_max = VERSION_MAX if transactional_id is None else EXPLICIT_VERSION_MAX
+        self.throttled_until_s = 0.0
+        """Until when the broker holds back what is sent, by the producer's quota."""
 
     async def attempt(self, topic: str, index: int, batch: bytearray) -> int:
         """Send a batch once; its offset, -1 without acks. ClientError; one that says so is
@@ -56,6 +58,9 @@ class Appending:
                 await connection.send_only(request, self.version_max)
                 return -1
             response = await self._cluster.call(request, leader, version_max=self.version_max)
+            if response.throttle_time_ms > 0:
+                now_s = self._cluster.loop.time()
+                self.throttled_until_s = now_s + response.throttle_time_ms / 1000
         except Unanswered as error:
             self._cluster.forget_topic(topic)
             if self._is_idempotent:

@@ -25,7 +25,7 @@ REGISTRY_TOPIC = "http.registry.topic"
 REPLICATION = "http.registry.replication.factor"
 
 PURPOSES = ("metrics", "health", "registry", "rest", "console")
-UNBUILT = ("rest", "console")
+UNBUILT = ("console",)
 """Known, and not there yet."""
 
 NO_AUTHENTICATION = "none"

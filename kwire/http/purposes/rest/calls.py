@@ -1,0 +1,14 @@
+"""All calls of the API, in the order of the documentation."""
+
+from __future__ import annotations
+
+from kwire.http.purposes.rest import groups, instances, messages, topics, transactions
+from kwire.http.purposes.rest.route import AnyRoute
+
+ROUTES: list[AnyRoute] = [
+    *messages.ROUTES,
+    *topics.ROUTES,
+    *groups.ROUTES,
+    *transactions.ROUTES,
+    *instances.ROUTES,
+]
