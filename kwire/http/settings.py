@@ -23,7 +23,7 @@ BEYOND_LOOPBACK = "http.unauthenticated.beyond.loopback.enable"
 LISTENER_PREFIX = "http.listener."
 
 PURPOSES = ("metrics", "health", "registry", "rest", "console")
-UNBUILT = ("registry", "rest", "console")
+UNBUILT = ("registry", "console")
 """Known, and not there yet."""
 
 NO_AUTHENTICATION = "none"
@@ -97,6 +97,8 @@ class HttpSettings:
         _check_names(self.listeners, entries, own)
         self.logins = _logins(config)
         """By scheme; empty where nobody has to log in."""
+        self.anonymous = _anonymous(config)
+        """The listener for clients of those who have not logged in; empty where there is none."""
         if not config[BEYOND_LOOPBACK] and not self.logins:
             _check_loopback(self.listeners)
         self.limits: Json = {
@@ -118,6 +120,11 @@ def _logins(config: BrokerConfig) -> dict[str, Login]:
             f"{NO_AUTHENTICATION} stands alone"
         )
     return {scheme: _login(config, scheme) for scheme in schemes}
+
+
+def _anonymous(config: BrokerConfig) -> str:
+    listeners = config.broker_listeners() if config.is_broker else []
+    return next((one.name for one in listeners if one.protocol == "PLAINTEXT"), "")
 
 
 def _login(config: BrokerConfig, scheme: str) -> Login:
