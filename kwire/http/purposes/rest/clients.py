@@ -131,7 +131,7 @@ class ReaderCount:
 
     def __init__(self) -> None:
         self._taken = 0
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], None] = {}
 
     def take(self) -> None:
         """One more; Problem 503."""
@@ -147,8 +147,8 @@ class ReaderCount:
     def later(self, work: Coroutine[None, None, None]) -> None:
         """Do it, and let nobody wait for it."""
         task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks[task] = None
+        task.add_done_callback(lambda done: self._tasks.pop(done, None))
 
 
 class Clients:
