@@ -155,7 +155,7 @@ class TooMany(ClientError):
 
 
 class Keeper:
-    """See the module. `known` is changed by what is read, and by nothing here."""
+    """See the module. `known` is changed by what is read, and by what is committed here."""
 
     def __init__(self, known: KnownKeys) -> None:
         self.known = known
@@ -268,12 +268,11 @@ class Keeper:
         effects: list[Effect] = [
             Published(number, given.records[number], is_repeated=False) for number in self._group
         ]
-        for number in self._group:
+        for number, post in self._group.items():
             self._alone.pop(number, None)
+            self.known.replay_own(post.key, given.records[number], self._now_ms)
         self._group = {}
-        # What was committed is read like what others have: it is known by nothing else.
-        self.phase = Phase.READING
-        return [*effects, Read()]
+        return [*effects, *self._decide()]
 
     def _refused(self, given: Refused) -> list[Effect]:
         effects: list[Effect] = []

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kwire.client.idempotency.key_records import KeyRecord, UnreadableRecord, decoded
+from kwire.client.idempotency.key_records import KeyRecord, UnreadableRecord, decoded, encoded
 
 KEYS_MAX = 100_000
 """Of one principal in one partition, within the retention."""
@@ -80,6 +80,12 @@ class KnownKeys:
         for key, known in pending.items():
             self._decided.pop(key, None)
             self._decided[key] = known
+
+    def replay_own(self, key: bytes, record: KeyRecord, timestamp_ms: int) -> None:
+        """A record of a transaction that this process has committed. The coordinator says so
+        before the end of the transaction is in the log: reading on may not show it yet."""
+        self._decided.pop(key, None)
+        self._decided[key] = Known(encoded(record), timestamp_ms)
 
     def moved_to(self, position: int) -> None:
         """All in front of this offset has been read."""

@@ -1,13 +1,13 @@
 """Publishing with keys: a key that was used gives the places of what was published with it.
 
     publisher = KeyedPublisher(cluster, scope="alice")
-    outcome = await publisher.publish("orders", messages, "payment-17")
+    published = await publisher.publish("orders", messages, "payment-17", body)
 
-A message without a partition goes where Kafka's producers put its key; those of one call without a
-key to one partition. Whoever sends the same again, here or by another node, gets the same places,
-also while the first attempt runs, or after the node that took it has died; the same key with
-something else is `KeyUsed`. Keys are a scope's own (a principal's), and are kept for
-`writing.RETENTION_MS`. Consumers see each message once if they read committed records.
+`body` is a digest of what is published (`key_records.digest_of`). Whoever sends the same again,
+here or by another node, gets the same places, also while the first attempt runs, or after the node
+that took it has died; the same key with another body is `KeyUsed`. Keys are a scope's own (a
+principal's), and are kept for `writing.RETENTION_MS`. Consumers see each message once if they read
+committed records.
 """
 
 from __future__ import annotations
@@ -53,7 +53,6 @@ from kwire.client.idempotency.writing import (
 )
 from kwire.client.producer import Outgoing
 from kwire.kept_errors import anew, kept
-from kwire.protocol.records.partitioner import partition_of
 
 
 class KeyUsed(ClientError):
@@ -191,7 +190,6 @@ class KeyedPublisher:
         self._cluster = cluster
         self._scope = scope
         self._driven: dict[int, _Driven] = {}
-        self._next = 0
         self._partitions = 0
 
     @property
@@ -204,17 +202,18 @@ class KeyedPublisher:
         for one in self._driven.values():
             await one.close()
 
-    async def publish(self, topic: str, messages: Sequence[Outgoing], key: str) -> Published:
-        """See the module; ClientError, of which KeyUsed. Where the caller is cancelled nobody
-        knows whether the messages are there: the same again tells."""
+    async def publish(
+        self, topic: str, messages: Sequence[Outgoing], key: str, body: bytes
+    ) -> Published:
+        """See the module: messages with a partition each; ClientError, of which KeyUsed. Where the
+        caller is cancelled nobody knows whether they are there: the same again tells."""
         if not self._partitions:
             self._partitions = await keys_partitions(self._cluster)
-        count = len((await self._cluster.topic(topic)).partitions)
         post = Post(
             topic,
             key_records.key_bytes(self._scope, key),
-            _digest(topic, messages),
-            self._placed(messages, count),
+            body,
+            list(messages),
             sum(size_of(message) for message in messages),
         )
         index = key_records.partition_of_key(self._scope, key, self._partitions)
@@ -222,28 +221,3 @@ class KeyedPublisher:
         if driven is None or driven.is_broken:
             driven = self._driven[index] = _Driven(self._cluster, self._scope, index)
         return await driven.publish(post)
-
-    def _placed(self, messages: Sequence[Outgoing], count: int) -> list[Outgoing]:
-        self._next += 1
-        placed: list[Outgoing] = []
-        for message in messages:
-            index = message.partition
-            if index is None:
-                index = self._next % count
-                if message.key is not None:
-                    index = partition_of(message.key, count)
-            placed.append(message._replace(partition=index))
-        return placed
-
-
-def _digest(topic: str, messages: Sequence[Outgoing]) -> bytes:
-    """Of what was asked for, not of where it goes."""
-    return key_records.digest_of(topic.encode(), *(_described(message) for message in messages))
-
-
-def _described(message: Outgoing) -> bytes:
-    headers = [
-        (name.encode() if isinstance(name, str) else name, value) for name, value in message.headers
-    ]
-    described = (message.key, message.value, headers, message.timestamp, message.partition)
-    return repr(described).encode()

@@ -25,6 +25,8 @@ SEEDS = 300
 NODES = 3
 KEYS = 6
 STEPS = 400
+PATIENCE = 30
+"""Turns that the transaction of another is given to end."""
 NOW_MS = 1_000_000
 Work: TypeAlias = "Iterator[keepers.Input | None]"
 
@@ -50,22 +52,32 @@ class World:
         self.log: list[Entry] = []
         self.epoch = 0
         self.is_open = False
+        self.ending: Entry | None = None
         self.written: list[tuple[bytes, int]] = []
         """(key, offset) of the open transaction."""
         self.committed: dict[bytes, list[int]] = {}
         self.next_offset = 0
 
     def end(self, is_committed: bool) -> None:
+        """Decide; the end comes into the log later."""
         if not self.is_open:
             return
         self.is_open = False
-        self.log.append(Entry(self.epoch, is_committed=is_committed))
+        self.ending = Entry(self.epoch, is_committed=is_committed)
         for key, offset in self.written if is_committed else []:
             self.committed.setdefault(key, []).append(offset)
         self.written = []
 
+    def write_end(self) -> None:
+        """What the coordinator does behind its answer, and before the next transaction."""
+        if self.ending is not None:
+            self.log.append(self.ending)
+            self.ending = None
+
     def opened(self) -> int:
+        self.write_end()
         self.end(False)
+        self.write_end()
         self.epoch += 1
         return self.epoch
 
@@ -106,7 +118,10 @@ class Node:
             self.step(given)
 
     def open(self) -> Work:
-        yield None
+        for _ in range(PATIENCE):
+            yield None
+            if not self.world.is_open:
+                break
         self.epoch = self.world.opened()
         yield keepers.Opened()
 
@@ -129,6 +144,7 @@ class Node:
             yield None
             if self.epoch != world.epoch:
                 yield keepers.Lost()
+            world.write_end()
             world.is_open = True
             world.written.append((self.keys[number], world.next_offset))
             world.next_offset += 1
@@ -170,6 +186,8 @@ def run(seed: int, kind: type[Node] = Node) -> None:
         at = chance.randrange(NODES)
         node = nodes[at]
         event = chance.random() if turn < STEPS else 1.0
+        if chance.random() < 0.1:
+            world.write_end()
         if event < 0.15:
             number += 1
             node.keys[number] = key = b"%d" % chance.randrange(KEYS)
@@ -235,23 +253,24 @@ class BelievesOpenTransactions(Node):
         self.keeper = Keeper(_NeverAborts(10**9))
 
 
-class _AnswersBefore(Keeper):
-    def step(self, given: keepers.Input, now_ms: int) -> list[keepers.Effect]:
-        effects = super().step(given, now_ms)
-        if isinstance(given, keepers.Committed):
-            self.phase = keepers.Phase.READY
-            return [effect for effect in effects if not isinstance(effect, keepers.Read)]
-        return effects
+class _ReadsItsOwn(Keeper):
+    def _committed(self, given: keepers.Committed) -> list[keepers.Effect]:
+        effects: list[keepers.Effect] = [
+            keepers.Published(number, record, False) for number, record in given.records.items()
+        ]
+        self._group = {}
+        self.phase = keepers.Phase.READING
+        return [*effects, keepers.Read()]
 
 
-class ForgetsItsOwn(Node):
-    """It does not learn what it has committed itself."""
+class WaitsForNoEnd(Node):
+    """It reads what it has committed itself, as if the end was in the log with the answer."""
 
-    kind = _AnswersBefore
+    kind = _ReadsItsOwn
 
 
 @pytest.mark.parametrize(
-    "mutation", [ReadsNothing, DoesNotReopen, BelievesOpenTransactions, ForgetsItsOwn]
+    "mutation", [ReadsNothing, DoesNotReopen, BelievesOpenTransactions, WaitsForNoEnd]
 )
 def test_a_mutation_is_found(mutation: type[Node]) -> None:
     for seed in range(SEEDS):

@@ -25,7 +25,7 @@ from kwire.http.serving import Serving
 
 def routes(serving: Serving) -> list[BaseRoute]:
     """See the module."""
-    clients = Clients(serving.anonymous)
+    clients = Clients(serving.anonymous, serving.node_id)
     documents = Documents(ROUTES, serving.schemes)
     by_path: dict[str, list[AnyRoute]] = {}
     for route in ROUTES:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kwire.http.purposes.rest import messages, topics
+from kwire.http.purposes.rest import messages, queues, topics
 from kwire.http.purposes.rest.route import AnyRoute
 
-ROUTES: list[AnyRoute] = [*messages.ROUTES, *topics.ROUTES]
+ROUTES: list[AnyRoute] = [*messages.ROUTES, *queues.ROUTES, *topics.ROUTES]

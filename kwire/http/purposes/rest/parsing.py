@@ -133,6 +133,8 @@ class ParameterParser:
 
 
 def _is(kind: inspect.Type, wanted: type[inspect.Type]) -> bool:
+    if isinstance(kind, inspect.Metadata):  # it has a description
+        kind = kind.type
     kinds = kind.types if isinstance(kind, inspect.UnionType) else (kind,)
     return any(isinstance(one, wanted) for one in kinds)
 
