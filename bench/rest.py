@@ -8,7 +8,7 @@ turn) as fast as they are answered. Told are messages a second of one core: by t
 broker's HTTP process took, and by what both processes took.
 
 `beside`: one broker serves all rounds, which alternate: `rklat` with 1,000 messages a second
-alone, and beside `--publishers` REST publishers that post ten messages ten times a second each.
+alone, and beside `--publishers` REST publishers that post ten messages a second each.
 Told are the medians of p50 and p99 of either, and the ratio of the p99s.
 """
 
@@ -40,7 +40,7 @@ PARTITIONS = 4
 VALUE_BYTES = 100
 CONNECTIONS = 8
 RATE = 1000
-POSTS_A_SECOND = 10
+POSTS_A_SECOND = 1
 MESSAGES_A_POST = 10
 TICKS = os.sysconf("SC_CLK_TCK")
 

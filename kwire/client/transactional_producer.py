@@ -151,6 +151,15 @@ class TransactionalProducer:
         of both it is: `open`, and what is committed then, tells."""
         await self._end(True)
 
+    @property
+    def identity(self) -> tuple[int, int]:
+        """The producer's id and epoch, by which the coordinator knows who was opened last."""
+        return self._identity
+
+    async def roll_back(self) -> None:
+        """End the transaction: nothing of it is there. ClientError where it could not be ended."""
+        await self._end(False)
+
     async def abort(self) -> None:
         """End the transaction: nothing of it is there. What cannot be ended now is ended by the
         next `open`, or by the coordinator in the end."""

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from kwire.http.purposes.rest import messages, queues, topics
+from kwire.http.purposes.rest import groups, instances, messages, queues, topics, transactions
 from kwire.http.purposes.rest.route import AnyRoute
 
-ROUTES: list[AnyRoute] = [*messages.ROUTES, *queues.ROUTES, *topics.ROUTES]
+ROUTES: list[AnyRoute] = [
+    *messages.ROUTES,
+    *queues.ROUTES,
+    *topics.ROUTES,
+    *groups.ROUTES,
+    *transactions.ROUTES,
+    *instances.ROUTES,
+]
