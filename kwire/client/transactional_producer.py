@@ -67,11 +67,6 @@ class TransactionalProducer:
         self._added: dict[Partition, None] = {}
         self._is_begun = False
 
-    @property
-    def identity(self) -> tuple[int, int]:
-        """Its producer id and epoch; -1 before `open`."""
-        return self._identity
-
     async def open(self) -> None:
         """Become the one producer of this transactional id; waits until what the one before has
         left is ended."""
