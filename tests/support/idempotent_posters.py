@@ -8,7 +8,6 @@ answer of a key has to be the same, and to be where the messages are.
 from __future__ import annotations
 
 import asyncio
-import base64
 import random
 import threading
 from http.client import HTTPException
@@ -18,7 +17,7 @@ from kwire.client.fetching import Fetcher
 from kwire.client.offsets import Offsets
 from kwire.client.settings import ConnectionSettings
 from kwire.testing.cluster import Cluster, Node
-from tests.support.rest_calls import Json, Rest
+from tests.support.rest import Rest, text64
 
 TOPIC = "payments"
 PARTITIONS = 3
@@ -38,7 +37,7 @@ class Posters:
     """`count` threads, each with `messages` pairs to publish; see the module."""
 
     def __init__(self, cluster: Cluster, count: int, messages: int, seed: int) -> None:
-        self.answers: dict[str, list[Json]] = {}
+        self.answers: dict[str, list[list[dict[str, int]]]] = {}
         self.retries = 0
         self.wrong: list[str] = []
         self._ports = [http_port_of(node) for node in cluster.brokers]
@@ -75,16 +74,16 @@ class Posters:
 
     def _post(self, key: str, chance: random.Random) -> bool:
         """Whether to send it once more."""
-        value = base64.b64encode(key.encode()).decode()
-        body: Json = {"messages": [{"value": value}, {"key": key, "value": value}]}
+        value = text64(key)
+        body = {"messages": [{"value": value}, {"key": key, "value": value}]}
         rest = Rest(chance.choice(self._ports), {"Idempotency-Key": key})
         try:
-            answer = rest.post(f"/topics/{TOPIC}/messages", body)
+            answer = rest.ask("POST", f"/topics/{TOPIC}/messages", body)
         except (OSError, HTTPException):
             answer = None
         with self._lock:
             if answer is not None and answer.status == 200:
-                self.answers.setdefault(key, []).append(answer.at("offsets"))
+                self.answers.setdefault(key, []).append(answer.told["offsets"])
                 return chance.random() < AGAIN
             if answer is not None and answer.status != 503:
                 self.wrong.append(f"{key}: {answer}")
@@ -99,8 +98,7 @@ class Posters:
         for key, answers in self.answers.items():
             told = answers[0]
             assert all(answer == told for answer in answers), (key, answers)
-            assert isinstance(told, list)
-            places = [(one["partition"], one["offset"]) for one in told if isinstance(one, dict)]
+            places = [(one["partition"], one["offset"]) for one in told]
             assert sorted(kept.pop(key.encode(), [])) == sorted(places), key
         assert not kept, f"nobody was told of {kept}"
 

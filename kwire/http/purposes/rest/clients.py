@@ -80,6 +80,10 @@ class Client:
         self._parts: dict[type[Part], Part] = {}
         self._is_closed = False
 
+    def follow(self, settings: ConnectionSettings) -> None:
+        """Connect so from now on: the caller has logged in anew, and knows newer certificates."""
+        self.settings = self.cluster.settings = settings
+
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
         """The one that serves it."""
@@ -186,6 +190,8 @@ class Clients:
         client = self._known.get(key)
         if client is None:
             client = self._known[key] = self._made(caller)
+        elif caller is not None and caller.cluster.settings.tls is not client.settings.tls:
+            client.follow(_bounded(caller.cluster.settings))
         client.used_s = client.loop.time()
         return client
 
@@ -198,9 +204,8 @@ class Clients:
             message = "no listener of the broker takes clients that do not log in: set "
             raise Problem(401, "unauthorized", message + "http.authentication")
         self._make_room()
-        settings = settings._replace(retry_timeout_s=RETRY_TIMEOUT_S)
         client = Client(
-            settings,
+            _bounded(settings),
             self._random,
             self._readers,
             key=ANONYMOUS if caller is None else caller.key,
@@ -242,3 +247,7 @@ class Clients:
         for client in self._known.values():
             await client.close()
         self._known.clear()
+
+
+def _bounded(settings: ConnectionSettings) -> ConnectionSettings:
+    return settings._replace(retry_timeout_s=RETRY_TIMEOUT_S)

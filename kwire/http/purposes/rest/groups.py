@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from kwire.client.cluster import Cluster
 from kwire.client.offsets import EARLIEST, LATEST, Offsets
 from kwire.http.purposes.rest.problems import Problem
 from kwire.http.purposes.rest.route import Answered, AnyRoute, Call, Nothing, Reply, Route
@@ -52,9 +53,24 @@ def as_shown(offsets: Mapping[tuple[str, int], int]) -> GroupOffsets:
     )
 
 
+async def check_partitions(cluster: Cluster, offsets: Sequence[GroupOffset]) -> None:
+    """Whether there are such partitions: a coordinator would be asked again and again, for a topic
+    may be new. Problem 404, ClientError."""
+    counts: dict[str, int] = {}
+    for at, one in enumerate(offsets):
+        count = counts.get(one.topic)
+        if count is None:
+            count = counts[one.topic] = len((await cluster.topic(one.topic)).partitions)
+        if one.partition >= count:
+            field = f"offsets[{at}]"
+            message = f"{field}: topic {one.topic} has no partition {one.partition}"
+            raise Problem(404, "not_found", message, field=field, index=at)
+
+
 async def commit(call: Call[OfGroup, GroupOffsets]) -> Reply:
     """Commit on behalf of nobody: a group with members refuses it."""
     offsets = by_partition(call.body)
+    await check_partitions(call.client.cluster, call.body.offsets)
     if offsets:
         await Offsets(call.client.cluster).commit(call.parameters.group, offsets)
     return Reply(200, call.body)

@@ -16,7 +16,7 @@ from kwire.client.consumer import Consumer
 from kwire.client.offsets import EARLIEST, LATEST
 from kwire.http.purposes.rest.clients import Client
 from kwire.http.purposes.rest.expiring import Expiring
-from kwire.http.purposes.rest.groups import as_shown, by_partition
+from kwire.http.purposes.rest.groups import as_shown, by_partition, check_partitions
 from kwire.http.purposes.rest.messages import (
     FETCH_BYTES,
     WAIT_MS,
@@ -233,6 +233,7 @@ async def commit(call: Call[OfInstance, CommitGiven]) -> Reply:
     async with _of(call.client).open.used(key) as instance:
         consumer = instance.consumer
         given = call.body.offsets
+        await check_partitions(instance.cluster, given or ())
         offsets = consumer.positions if given is None else by_partition(GroupOffsets(given))
         await consumer.commit(offsets)
     return Reply(200, as_shown(offsets))

@@ -22,7 +22,7 @@ from kwire.client.shared_producer import BATCH_BYTES, size_of
 from kwire.client.transactional_producer import TransactionalProducer
 from kwire.http.purposes.rest.clients import Client
 from kwire.http.purposes.rest.expiring import Expiring
-from kwire.http.purposes.rest.groups import by_partition
+from kwire.http.purposes.rest.groups import by_partition, check_partitions
 from kwire.http.purposes.rest.messages import Published, check_sizes
 from kwire.http.purposes.rest.problems import Offset, Problem
 from kwire.http.purposes.rest.publishing import Publishing
@@ -226,6 +226,7 @@ async def offsets(call: Call[OfTransaction, OffsetsInTransaction]) -> Reply:
     body, name = call.body, call.parameters.transactional_id
     shown = GroupOffsets(body.offsets)
     positions = {where: Position(offset) for where, offset in by_partition(shown).items()}
+    await check_partitions(call.client.cluster, body.offsets)
     async with _of(call.client).written(name, body.producer_id, body.producer_epoch) as producer:
         await producer.commit_offsets(body.group, positions)
     return Reply(200, shown)
