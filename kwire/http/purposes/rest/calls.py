@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from kwire.http.purposes.rest import groups, instances, messages, queues, topics, transactions
+from kwire.http.purposes.rest import groups, instances, messages, queues, tail, topics, transactions
 from kwire.http.purposes.rest.route import AnyRoute
 
 ROUTES: list[AnyRoute] = [
     *messages.ROUTES,
+    *tail.ROUTES,
     *queues.ROUTES,
     *topics.ROUTES,
     *groups.ROUTES,
