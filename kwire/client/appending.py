@@ -36,6 +36,8 @@ class Appending:
         self._is_idempotent = is_idempotent
         self._transactional_id = transactional_id
         is_transactional = transactional_id is not None
+        self.throttled_until_s = 0.0
+        """Until when the broker holds back what is sent, by the producer's quota."""
         self._version_max = TRANSACTIONAL_VERSION_MAX if is_transactional else VERSION_MAX
 
     async def attempt(self, topic: str, index: int, batch: bytearray) -> int:
@@ -56,6 +58,9 @@ class Appending:
                 await connection.send_only(request, self._version_max)
                 return -1
             response = await self._cluster.call(request, leader, version_max=self._version_max)
+            if response.throttle_time_ms > 0:
+                now_s = self._cluster.loop.time()
+                self.throttled_until_s = now_s + response.throttle_time_ms / 1000
         except Unanswered as error:
             self._cluster.forget_topic(topic)
             if self._is_idempotent:

@@ -80,15 +80,16 @@ class Sent:
 class _Batch:
     """Records of one partition on their way; `pieces` are runs of a `Sent`, by begin and end."""
 
-    __slots__ = ("pauses", "pieces", "raw", "records", "sends", "sequence")
+    __slots__ = ("is_unsure", "pauses", "pieces", "raw", "records", "sequence")
 
     def __init__(self, pieces: list[tuple[Sent, int, int]], records: list[Record]) -> None:
         self.pieces = pieces
         self.records = records
         self.raw = bytearray()
         self.sequence = -1
-        self.sends = 0
         self.pauses = 0
+        self.is_unsure = False
+        """Whether it may have been kept by an attempt that has failed."""
 
 
 class _Partition:
@@ -287,7 +288,6 @@ class SharedProducer:
         data = []
         for index, partition in sending.items():
             assert partition.batch is not None
-            partition.batch.sends += 1
             data.append(kind.PartitionProduceData(index=index, records=partition.batch.raw))
         if not data:
             return
@@ -348,14 +348,19 @@ class SharedProducer:
             if code == ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND:
                 self._advance(partition)
             self._refuse(topic, partition, error)
-        elif code in _OF_THE_SEQUENCE and batch.sends == 1:
-            self._forget_identity(partition)  # what is new to the broker may have other numbers
-            batch.raw = bytearray()
-            self._again(topic, partition, error)
+        elif code in _OF_THE_SEQUENCE:
+            self._forget_identity(partition)
+            if batch.is_unsure:
+                self._refuse(topic, partition, error)
+            else:  # what was surely not kept may have other numbers
+                batch.raw = bytearray()
+                self._again(topic, partition, error)
         elif refreshes_metadata(code):
+            batch.is_unsure = True
             self._cluster.forget_topic(topic)
             self._again(topic, partition, error)
         elif is_retriable(code) and self._is_idempotent:
+            batch.is_unsure = True
             self._again(topic, partition, error)
         else:
             self._refuse(topic, partition, error)
@@ -409,6 +414,8 @@ class SharedProducer:
         """No answer. What may have been kept is sent again only where the broker can tell."""
         if error.is_retriable or was_sent:
             self._cluster.forget_topic(topic)
+        if was_sent and partition.batch is not None:
+            partition.batch.is_unsure = True
         may_retry = error.is_retriable or (was_sent and not isinstance(error, RequestFailed))
         if may_retry and (self._is_idempotent or not was_sent):
             self._again(topic, partition, error)

@@ -151,6 +151,11 @@ class TransactionalProducer:
         """The producer's id and epoch, by which the coordinator knows who was opened last."""
         return self._identity
 
+    @property
+    def throttled_until_s(self) -> float:
+        """Until when the broker holds back what is sent, by the producer's quota."""
+        return self._appending.throttled_until_s
+
     async def roll_back(self) -> None:
         """End the transaction: nothing of it is there. ClientError where it could not be ended."""
         await self._end(False)

@@ -150,9 +150,14 @@ def test_over_the_quota(world: World) -> None:
             answer = world.rest.publish("quota", value)
             return answer if answer.status == 429 else ok(answer) and None
 
+        who = begun(world.rest, "throttled")
         answer = wait_for(throttled)
         refused(answer, 429, "quota_exceeded")
         assert int(answer.headers["retry-after"]) >= 1
+        body = {**who, "topic": "quota", "messages": [V]}
+        sent = world.rest.ask("POST", "/transactions/throttled/messages", body)
+        refused(sent, 429, "quota_exceeded")
+        assert world.rest.ask("GET", "/topics/quota/metadata").status == 200  # nothing else waits
     finally:
         set_quota(world.root, None)
     assert wait_for(lambda: world.rest.publish("three", V).status == 200)

@@ -21,6 +21,8 @@ from kwire.http.purposes.rest.problems import Problem
 
 CLIENTS_MAX = CALLERS_MAX
 IDLE_S = 600.0
+RESTED_S = 15.0
+"""No request that goes by a client's own connections takes longer."""
 CHECK_S = 10.0
 READERS_KEPT = 8
 READERS_MAX = 256
@@ -132,6 +134,11 @@ class Client:
         """Whether it has something that nobody may lose."""
         return any(part.is_busy for part in self._parts.values())
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether it may be closed for another caller's."""
+        return not self.is_busy and self.loop.time() - self.used_s > RESTED_S
+
     def check(self, now_s: float) -> None:
         """Have its parts give up what is forgotten."""
         for part in list(self._parts.values()):
@@ -218,12 +225,10 @@ class Clients:
         return client
 
     def _make_room(self) -> None:
-        idle = sorted(
-            (client.used_s, key) for key, client in self._known.items() if not client.is_busy
-        )
+        idle = sorted((client.used_s, key) for key, client in self._known.items() if client.is_idle)
         while len(self._known) >= CLIENTS_MAX:
             if not idle:
-                message = f"{CLIENTS_MAX} callers have transactions or consumers open"
+                message = f"{CLIENTS_MAX} callers ask now, or have transactions or members open"
                 raise Problem(503, "too_many_callers", message, headers={"retry-after": "10"})
             self._drop(idle.pop(0)[1])
 

@@ -46,10 +46,10 @@ class Expiring(Generic[T]):
         return len(self._entries)
 
     def check_room(self) -> None:
-        """Whether one more may be opened; Problem 503."""
+        """Whether one more may be opened; Problem 429."""
         if len(self._entries) >= self._most:
             message = f"{self._most} are open already: close one, or wait until one expires"
-            raise Problem(503, "too_many_open", message, headers={"retry-after": "10"})
+            raise Problem(429, "too_many_open", message, headers={"retry-after": "10"})
 
     def add(self, key: str, value: T, timeout_s: float) -> None:
         """Keep it; what had its key is closed."""

@@ -25,7 +25,7 @@ from kwire.http.purposes.rest.messages import (
     WaitMs,
 )
 from kwire.http.purposes.rest.problems import Problem
-from kwire.http.purposes.rest.records import Fetched, from_record
+from kwire.http.purposes.rest.records import Fetched, from_records
 from kwire.http.purposes.rest.route import Answered, AnyRoute, Call, Nothing, Reply, Route
 from kwire.http.purposes.rest.shapes import (
     LIST_MAX,
@@ -219,11 +219,9 @@ async def records(call: Call[Poll, Nothing]) -> Reply:
                 break
             if left_ms == 0:
                 return Reply(204)
-    given: list[Fetched] = []
-    for one in found:
-        fetched = from_record(one.record)
+    given = await from_records(one.record for one in found)
+    for fetched, one in zip(given, found, strict=True):
         fetched.topic, fetched.partition = one.topic, one.partition
-        given.append(fetched)
     return Reply(200, Given(given))
 
 
@@ -271,6 +269,7 @@ ROUTES: list[AnyRoute] = [
         parameters=OfGroup,
         body=Create,
         answers={200: Answered(Created, "It subscribes to nothing yet.")},
+        refusals=(429,),
     ),
     Route(
         "POST",

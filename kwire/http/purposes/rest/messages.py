@@ -195,7 +195,7 @@ async def _read(cluster: Cluster, asked: Read) -> Reply:
             offset = max(offset, found.next_offset)
             headers = {NEXT_OFFSET: str(offset)}
             if found.records:
-                records = from_records(found.records)
+                records = await from_records(found.records)
                 return Reply(200, Found(asked.partition, records, found.high_watermark), headers)
         if left_ms == 0:
             return Reply(204, None, {NEXT_OFFSET: str(offset)})

@@ -37,7 +37,7 @@ WORDS = {
     415: "The body is not `application/json`.",
     416: "The partition has no such offset.",
     422: "The idempotency key was used with another body.",
-    429: "The quota is exceeded: again after `Retry-After` seconds.",
+    429: "The quota is exceeded, or too much is open: again after `Retry-After` seconds.",
     501: "The cluster does not offer this.",
     502: "The broker failed with an error that no client can mend.",
     503: "It may succeed later, such as when more replicas are in sync.",

@@ -1,4 +1,8 @@
-"""What a caller publishes by: one producer for each acks, shared by all of its requests."""
+"""What a caller publishes by: one producer for each acks, shared by all of its requests.
+
+They have connections of their own: a broker holds one back that has sent more than the producer's
+quota, and reads nothing that is behind it.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +24,7 @@ class Publishing:
     """See the module."""
 
     def __init__(self, client: Client) -> None:
+        self.cluster = client.new_cluster()
         self._client = client
         self._producers: dict[int, SharedProducer] = {}
         self._limits: dict[str, tuple[float, int]] = {}
@@ -29,7 +34,7 @@ class Publishing:
         """The one of this kind."""
         found = self._producers.get(acks)
         if found is None:
-            found = self._producers[acks] = SharedProducer(self._client.cluster, acks=acks)
+            found = self._producers[acks] = SharedProducer(self.cluster, acks=acks)
         return found
 
     def next_unkeyed(self) -> int:
@@ -76,6 +81,7 @@ class Publishing:
         """Send no more."""
         for producer in self._producers.values():
             await producer.close()
+        await self.cluster.close()
 
 
 def batch_bytes(record: Record) -> int:

@@ -6,6 +6,7 @@ is base64 in a field of its own; a header that is there several times has a list
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, TypeAlias
 
@@ -18,6 +19,7 @@ from kwire.protocol.records.partitioner import partition_of
 
 HEADERS_MAX = 256
 MESSAGES_MAX = 10_000
+SLICE = 256
 
 
 class Binary(Struct, frozen=True, forbid_unknown_fields=True):
@@ -140,9 +142,14 @@ def from_record(record: Record) -> Fetched:
     return fetched
 
 
-def from_records(records: Iterable[Record]) -> list[Fetched]:
-    """The same of some."""
-    return [from_record(record) for record in records]
+async def from_records(records: Iterable[Record]) -> list[Fetched]:
+    """The same of some; who else asks is answered between slices of them."""
+    found: list[Fetched] = []
+    for record in records:
+        found.append(from_record(record))
+        if len(found) % SLICE == 0:
+            await asyncio.sleep(0)
+    return found
 
 
 def _text(raw: bytes) -> str | None:

@@ -24,7 +24,7 @@ from kwire.http.purposes.rest.clients import Client
 from kwire.http.purposes.rest.expiring import Expiring
 from kwire.http.purposes.rest.groups import by_partition, check_partitions
 from kwire.http.purposes.rest.messages import Published, check_sizes
-from kwire.http.purposes.rest.problems import Offset, Problem
+from kwire.http.purposes.rest.problems import Offset, Problem, throttled
 from kwire.http.purposes.rest.publishing import Publishing
 from kwire.http.purposes.rest.records import Messages, to_records
 from kwire.http.purposes.rest.route import Answered, AnyRoute, Call, Nothing, Reply, Route
@@ -123,7 +123,8 @@ class Transactions:
         """Fence whoever had the transactional id, and abort what was left open."""
         self._open.check_room()
         name = asked.transactional_id
-        producer = TransactionalProducer(self._client.cluster, name, timeout_ms=asked.timeout_ms)
+        cluster = self._client.part(Publishing, Publishing).cluster
+        producer = TransactionalProducer(cluster, name, timeout_ms=asked.timeout_ms)
         await producer.open()
         self._open.add(name, _Transaction(producer), asked.timeout_ms / 1000)
         return Begun(name, *producer.identity)
@@ -197,6 +198,9 @@ async def send(call: Call[OfTransaction, SendInTransaction]) -> Reply:
     check_sizes(body.messages, records, placed, await publishing.limit(body.topic))
     offsets: dict[int, list[int]] = {}
     async with _of(client).written(name, body.producer_id, body.producer_epoch) as producer:
+        wait_s = max(publishing.throttled_s, producer.throttled_until_s - client.loop.time())
+        if wait_s > 0:
+            raise throttled(wait_s)
         for index, of_partition in records.items():
             offsets[index] = []
             for batch in _batches(of_partition):
@@ -264,7 +268,7 @@ ROUTES: list[AnyRoute] = [
         parameters=Nothing,
         body=Init,
         answers={200: Answered(Begun, "The one producer of this transactional id.")},
-        refusals=_REFUSALS,
+        refusals=(*_REFUSALS, 429),
     ),
     Route(
         "POST",
@@ -275,7 +279,7 @@ ROUTES: list[AnyRoute] = [
         parameters=OfTransaction,
         body=SendInTransaction,
         answers={200: Answered(Published, "Where they are, once the transaction is committed.")},
-        refusals=_REFUSALS,
+        refusals=(*_REFUSALS, 429),
     ),
     Route(
         "POST",

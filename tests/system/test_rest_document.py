@@ -1,0 +1,60 @@
+"""Requests made of the OpenAPI document by Schemathesis: nothing is a fault of the broker's, and
+every answer is one that the document promises. `make stress` has 10,000 of them."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("msgspec")
+
+from kwire.testing.cluster import Broker
+from tests.support.effort import effort
+from tests.support.rest import Rest, text64
+from tests.support.wire import WireClient
+from tests.system.test_http import port_of
+
+COMMAND = Path(sys.executable).with_name("schemathesis")
+LEAST = 200
+AN_EFFORT = 1000
+UNCHECKED = "positive_data_acceptance"
+"""What is refused beyond what a schema can say: 1.0 for 1, a timestamp that the topic does not
+take, a partition that is named twice."""
+
+pytestmark = pytest.mark.skipif(not COMMAND.exists(), reason="needs schemathesis")
+
+
+@pytest.fixture(scope="module")
+def rest() -> Iterator[Rest]:
+    with Broker(options={"http.listeners": "http://127.0.0.1:0"}) as broker:
+        rest = Rest(port_of(broker))
+        with WireClient(broker.bootstrap) as root:
+            root.create_topic("0")  # the shortest name is the first that is tried
+        assert rest.publish("0", {"value": text64("v")}).status == 200
+        yield rest
+
+
+def test_requests_made_of_the_document(rest: Rest, tmp_path: Path) -> None:
+    operations = sum(len(path) for path in rest.ask("GET", "/openapi.json").told["paths"].values())
+    wanted = LEAST if effort() == 1 else AN_EFFORT * effort()
+    examples = -(-wanted // operations)
+    phases = "fuzzing" if effort() == 1 else "coverage,fuzzing"
+    url = f"http://127.0.0.1:{rest.port}/openapi.json"
+    done = subprocess.run(
+        [str(COMMAND), "run", url, "--phases", phases, "--max-examples", str(examples)]
+        + ["--seed", "1", "--exclude-checks", UNCHECKED, "--continue-on-failure", "--workers", "2"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-20_000:]
+    count = re.search(r"(\d[\d,]*) generated", done.stdout)
+    assert count is not None, done.stdout[-2000:]
+    assert int(count.group(1).replace(",", "")) >= wanted
+    assert rest.ask("GET", "/topics/0/metadata").status == 200
