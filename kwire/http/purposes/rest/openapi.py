@@ -54,7 +54,7 @@ def described(routes: Sequence[AnyRoute], schemes: Sequence[str] = ()) -> Schema
     kinds: dict[type[Struct], None] = {Told: None}
     for route in routes:
         if route.has_body:
-            kinds[route.body] = None
+            kinds[route.document] = None
         kinds.update((told.body, None) for told in route.answers.values() if told.body)
     _, components = msgspec.json.schema_components(list(kinds), ref_template=REF + "{name}")
     paths: dict[str, Json] = {}
@@ -98,7 +98,7 @@ def _operation(route: AnyRoute) -> Schema:
     if route.has_body:
         found["requestBody"] = {
             "required": True,
-            "content": {JSON: {"schema": {"$ref": REF + route.body.__name__}}},
+            "content": {JSON: {"schema": {"$ref": REF + route.document.__name__}}},
         }
     return found
 

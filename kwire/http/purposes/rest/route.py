@@ -30,6 +30,12 @@ class Nothing(Struct, frozen=True, forbid_unknown_fields=True):
     """No parameters, or no body."""
 
 
+class Documents(Struct, frozen=True):
+    """A body of any number of JSON documents, as it came: the handler reads them."""
+
+    raw: bytes
+
+
 P = TypeVar("P", bound=Struct)
 B = TypeVar("B", bound=Struct)
 
@@ -95,6 +101,8 @@ class AnyRoute(ABC):
         """Field of `parameters` -> name of the header."""
         self.refusals: Sequence[int] = ()
         self.waits = False
+        self.document: type[Struct] = body
+        """What the documentation shows of the body."""
         self.in_path = frozenset(_NAMED.findall(path))
 
     @property
@@ -128,10 +136,12 @@ class Route(AnyRoute, Generic[P, B]):
         refusals: Sequence[int] = (),
         waits: bool = False,
         description: str = "",
+        document: type[Struct] | None = None,
     ) -> None:
         super().__init__(method, path, parameters, body, answers)
         self.summary = summary
         self.description = description
+        self.document = document or body
         self.tag = tag
         self.headers = dict(headers or {})
         self.refusals = tuple(refusals)
