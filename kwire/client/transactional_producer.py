@@ -10,7 +10,7 @@ groups are added by requests of their own, as by every broker since 0.11.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 from kwire.client.appending import EXPLICIT_VERSION_MAX, VERSION_MAX, Appending
@@ -45,6 +45,9 @@ _FENCED = (
 )
 
 
+_NOT_ATTEMPTED = ErrorCode.OPERATION_NOT_ATTEMPTED
+
+
 class Fenced(ClientError):
     """Another producer with the same transactional id was opened since, or the coordinator has
     aborted a transaction that took too long."""
@@ -58,7 +61,8 @@ class Identity(NamedTuple):
 
 
 class TransactionalProducer:
-    """See the module; ClientError from all of them. One transaction at a time, by one task. After
+    """See the module; ClientError from all of them. One transaction at a time, by one task, but
+    for batches of different partitions that were added: those may go beside each other. After
     an error the transaction is ended by `abort`, and the next one begins with `open`. `identity` is
     that of the transaction that is open or comes next."""
 
@@ -106,8 +110,7 @@ class TransactionalProducer:
         """Append one batch to a partition as a part of the transaction, which begins with its
         first; the offset of the first record."""
         self._is_begun = True
-        if not self._is_implicit:
-            await self._add(topic, partition)
+        await self.add([(topic, partition)])
         sequence = self._sequences.get((topic, partition), 0)
         now_ms = self._cluster.clock.wall_ms()
         batch = build_batch(
@@ -210,10 +213,20 @@ class TransactionalProducer:
             self.identity = ended
             self._sequences.clear()
 
-    async def _add(self, topic: str, partition: int) -> None:
-        if (topic, partition) in self._added:
+    async def add(self, partitions: Iterable[Partition]) -> None:
+        """Make partitions a part of the transaction by one request: batches for those that are
+        may be sent beside each other. Where batches add their partitions themselves, nothing is
+        asked."""
+        if self._is_implicit:
+            return
+        topics: dict[str, list[int]] = {}
+        for topic, index in dict.fromkeys(partitions):
+            if (topic, index) not in self._added:
+                topics.setdefault(topic, []).append(index)
+        if not topics:
             return
         identity = self.identity
+        self._is_begun = True
 
         async def ask(node_id: int) -> None:
             kind = m.AddPartitionsToTxnRequest
@@ -222,16 +235,23 @@ class TransactionalProducer:
                 v3_and_below_producer_id=identity.producer_id,
                 v3_and_below_producer_epoch=identity.epoch,
                 v3_and_below_topics=[
-                    kind.AddPartitionsToTxnTopic(name=topic, partitions=[partition])
+                    kind.AddPartitionsToTxnTopic(name=name, partitions=indexes)
+                    for name, indexes in topics.items()
                 ],
             )
             response = await self._cluster.call(request, node_id, version_max=ADD_VERSION_MAX)
+            refused: list[tuple[int, str]] = []
             for answered in response.results_by_topic_v3_and_below:
                 for one in answered.results_by_partition:
-                    self._check(one.partition_error_code, f"{topic}-{partition}")
+                    what = f"{answered.name}-{one.partition_index}"
+                    refused.append((one.partition_error_code, what))
+            # Where one is refused, all others are not attempted: the one says why.
+            for code, what in sorted(refused, key=lambda it: it[0] == _NOT_ATTEMPTED):
+                self._check(code, what)
 
         await self._ask(ask)
-        self._added[topic, partition] = None
+        for name, indexes in topics.items():
+            self._added.update({(name, index): None for index in indexes})
 
     async def _ask(self, ask: Callable[[int], Awaitable[T]]) -> T:
         return await self._cluster.ask_coordinator(

@@ -32,11 +32,16 @@ NOT_TAKEN = "the broker does not take these credentials"
 
 class Caller:
     """Somebody who has logged in, and does so anew after `until_s`. `key` is one of whoever brings
-    these credentials."""
+    these credentials; `name` is what every node calls them, `login` what it calls the credentials.
+    """
 
-    def __init__(self, cluster: Cluster, key: bytes, until_s: float) -> None:
+    def __init__(
+        self, cluster: Cluster, key: bytes, until_s: float, *, name: str = "", login: str = ""
+    ) -> None:
         self.cluster = cluster
         self.key = key
+        self.name = name
+        self.login = login
         self.until_s = until_s
         self.logging_in = asyncio.Lock()
 
@@ -122,7 +127,9 @@ class Callers:
             except ClientError as error:
                 await cluster.close()
                 raise Refused(503, str(error)) from None
-            return Caller(cluster, key, cluster.loop.time() + KEPT_S)
+            until_s = cluster.loop.time() + KEPT_S
+            name, login = credentials.name, credentials.login
+            return Caller(cluster, key, until_s, name=name, login=login)
         raise Refused(401, NOT_TAKEN)
 
 

@@ -20,15 +20,16 @@ from kwire.http.purposes.rest.clients import Clients
 from kwire.http.purposes.rest.documents import Documents
 from kwire.http.purposes.rest.endpoint import Endpoint
 from kwire.http.purposes.rest.route import AnyRoute
+from kwire.http.purposes.rest.v3.calls import ALIASES
 from kwire.http.serving import Serving
 
 
 def routes(serving: Serving) -> list[BaseRoute]:
     """See the module."""
-    clients = Clients(serving.anonymous)
+    clients = Clients(serving.anonymous, serving.node_id)
     documents = Documents(ROUTES, serving.schemes)
     by_path: dict[str, list[AnyRoute]] = {}
-    for route in ROUTES:
+    for route in (*ROUTES, *ALIASES):
         by_path.setdefault(route.path, []).append(route)
     found: list[BaseRoute] = [
         Route("/openapi.json", documents.openapi, methods=["GET"]),

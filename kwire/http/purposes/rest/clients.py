@@ -30,6 +30,7 @@ READERS_MAX = 256
 """Of all callers: requests that wait for messages, each on connections of its own."""
 RETRY_TIMEOUT_S = 10.0
 ANONYMOUS = b""
+ANONYMOUS_NAME = "ANONYMOUS"
 
 
 class Part(Protocol):
@@ -53,10 +54,26 @@ T = TypeVar("T", bound=Part)
 
 
 class Client:
-    """One caller's. `cluster` is for what is answered at once: whatever waits for messages would
-    hold up all behind it, and has a cluster of its own by `reader`."""
+    """One caller's: `key` is of these credentials here, `login` on every node; `name` is what
+    every node calls the caller, `node_id` the node that serves it.
+    `cluster` is for what is answered at once: whatever waits for messages would hold up all behind
+    it, and has a cluster of its own by `reader`."""
 
-    def __init__(self, settings: ConnectionSettings, random: Random, pool: ReaderCount) -> None:
+    def __init__(
+        self,
+        settings: ConnectionSettings,
+        random: Random,
+        pool: ReaderCount,
+        *,
+        key: bytes = ANONYMOUS,
+        name: str = ANONYMOUS_NAME,
+        login: str = "",
+        node_id: int = -1,
+    ) -> None:
+        self.key = key
+        self.name = name
+        self.login = login
+        self.node_id = node_id
         self._tls = settings.tls
         if settings.tls is not None:
             settings = settings._replace(tls=self._newest_tls)
@@ -173,10 +190,11 @@ class ReaderCount:
 
 class Clients:
     """See the module. `anonymous` is host:port of a listener without logins, empty where there is
-    none."""
+    none; `node_id` is the node that has these."""
 
-    def __init__(self, anonymous: str) -> None:
+    def __init__(self, anonymous: str, node_id: int = -1) -> None:
         self._anonymous = anonymous
+        self._node_id = node_id
         self._known: dict[bytes, Client] = {}
         self._random = SystemRandom()
         self._readers = ReaderCount()
@@ -202,7 +220,15 @@ class Clients:
             message = "no listener of the broker takes clients that do not log in: set "
             raise Problem(401, "unauthorized", message + "http.authentication")
         self._make_room()
-        client = Client(_bounded(settings), self._random, self._readers)
+        client = Client(
+            _bounded(settings),
+            self._random,
+            self._readers,
+            key=ANONYMOUS if caller is None else caller.key,
+            name=ANONYMOUS_NAME if caller is None else caller.name,
+            login="" if caller is None else caller.login,
+            node_id=self._node_id,
+        )
         if self._checking is None:
             self._checking = client.loop.call_later(CHECK_S, self._check)
         return client

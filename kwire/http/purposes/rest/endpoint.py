@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import aclosing
 
 import msgspec
 from msgspec import Struct
@@ -69,12 +70,13 @@ class Endpoint:
             check_media_type(scope)
             body = prepared.body.parse(await _whole(receive))
         client = self._clients.of(scope.get("state", {}).get("caller"))
+        url = _url(scope)
         if not route.waits:
-            return await route.run(client, parameters, body)
+            return await route.run(client, parameters, body, url)
         if not route.has_body:
             await _whole(receive)
         loop = asyncio.get_running_loop()
-        working = loop.create_task(route.run(client, parameters, body))
+        working = loop.create_task(route.run(client, parameters, body, url))
         leaving = loop.create_task(_left(receive))
         try:
             await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
@@ -104,6 +106,12 @@ async def _whole(receive: Receive) -> bytes | bytearray:
     return found
 
 
+def _url(scope: Scope) -> str:
+    host = next((value for name, value in scope["headers"] if name == b"host"), b"")
+    raw_path: bytes = scope["raw_path"]
+    return f"{scope['scheme']}://{host.decode('latin-1')}{raw_path.decode('latin-1')}"
+
+
 async def _left(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
@@ -122,28 +130,25 @@ async def _send(send: Send, status: int, body: bytes, headers: Mapping[str, str]
 
 async def _stream(answer: Streamed, receive: Receive, send: Send) -> None:
     """The pieces, until one of both sides ends it. The first one decides on the status."""
-    pieces = answer.pieces.__aiter__()
-    try:
-        first = await anext(pieces)
-    except StopAsyncIteration:
-        first = b""
-    headers = [(b"content-type", answer.media_type.encode()), (b"cache-control", b"no-store")]
-    await send({"type": "http.response.start", "status": 200, "headers": headers})
-    loop = asyncio.get_running_loop()
+    async with aclosing(answer.pieces) as pieces:
+        first = await anext(pieces, b"")
+        headers = [(b"content-type", answer.media_type.encode()), (b"cache-control", b"no-store")]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        loop = asyncio.get_running_loop()
 
-    async def rest() -> None:
-        await send({"type": "http.response.body", "body": first, "more_body": True})
-        async for piece in pieces:
-            await send({"type": "http.response.body", "body": piece, "more_body": True})
-        await send({"type": "http.response.body", "body": b""})
+        async def rest() -> None:
+            await send({"type": "http.response.body", "body": first, "more_body": True})
+            async for piece in pieces:
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
+            await send({"type": "http.response.body", "body": b""})
 
-    sending = loop.create_task(rest())
-    leaving = loop.create_task(_left(receive))
-    try:
-        await asyncio.wait((sending, leaving), return_when=asyncio.FIRST_COMPLETED)
-        if sending.done():
-            sending.result()
-    finally:
-        for task in (sending, leaving):
-            task.cancel()
-        await asyncio.gather(sending, leaving, return_exceptions=True)
+        sending = loop.create_task(rest())
+        leaving = loop.create_task(_left(receive))
+        try:
+            await asyncio.wait((sending, leaving), return_when=asyncio.FIRST_COMPLETED)
+            if sending.done():
+                sending.result()
+        finally:
+            for task in (sending, leaving):
+                task.cancel()
+            await asyncio.gather(sending, leaving, return_exceptions=True)

@@ -13,11 +13,17 @@ from kwire.client.fetching import Fetcher
 from kwire.client.offsets import EARLIEST, LATEST, Offsets
 from kwire.client.shared_producer import Sent, size_of
 from kwire.http.purposes.rest.clients import Client
+from kwire.http.purposes.rest.once import (
+    IDEMPOTENCY_KEY,
+    REPLAYED,
+    IdempotencyKey,
+    publish_once,
+)
 from kwire.http.purposes.rest.problems import Offset, Problem, problem_of, throttled
 from kwire.http.purposes.rest.publishing import ACKS, Publishing, batch_bytes
 from kwire.http.purposes.rest.records import Fetched, Messages, from_records, to_records
 from kwire.http.purposes.rest.route import Answered, AnyRoute, Call, Nothing, Reply, Route
-from kwire.http.purposes.rest.shapes import AnOffset, OfTopic, Partition, Topic
+from kwire.http.purposes.rest.shapes import AnOffset, Partition, Topic
 from kwire.protocol.errors import ErrorCode
 from kwire.protocol.records import Record
 
@@ -40,6 +46,13 @@ class Publish(Struct, frozen=True, forbid_unknown_fields=True):
 
     messages: Messages
     acks: Literal["0", "1", "all"] = "all"
+
+
+class Publishes(Struct, frozen=True, forbid_unknown_fields=True):
+    """Where to publish."""
+
+    topic: Topic
+    idempotency_key: IdempotencyKey | None = None
 
 
 class Published(Struct, frozen=True):
@@ -67,10 +80,17 @@ class Found(Struct, frozen=True):
     high_watermark: int
 
 
-async def publish(call: Call[OfTopic, Publish]) -> Reply:
+async def publish(call: Call[Publishes, Publish]) -> Reply:
     """Append messages; those of all requests of a caller go by its shared producers."""
     acks = call.body.acks
-    offsets = await publish_messages(call.client, call.parameters.topic, call.body.messages, acks)
+    topic, key = call.parameters.topic, call.parameters.idempotency_key
+    if key is not None:
+        if acks == "0":
+            message = 'acks: "0" keeps nothing that an Idempotency-Key could find again'
+            raise Problem(400, "invalid_body", message, field="acks")
+        offsets, is_repeated = await publish_once(call.client, topic, call.body.messages, key)
+        return Reply(200, Published(offsets), {REPLAYED: "true"} if is_repeated else {})
+    offsets = await publish_messages(call.client, topic, call.body.messages, acks)
     return Reply(202 if acks == "0" else 200, Published(offsets))
 
 
@@ -198,16 +218,19 @@ ROUTES: list[AnyRoute] = [
         summary="Publish messages",
         description=(
             "With acks all each message is kept once, however often the connection to the broker "
-            "breaks meanwhile. Where only a part could be kept, the error says where these are."
+            "breaks meanwhile. Where only a part could be kept, the error says where these are. "
+            "With an Idempotency-Key all are kept or none, and the same request with the same key "
+            "gives the same offsets, by whichever node, for 24 hours."
         ),
         tag="messages",
-        parameters=OfTopic,
+        parameters=Publishes,
+        headers={"idempotency_key": IDEMPOTENCY_KEY},
         body=Publish,
         answers={
             200: Answered(Published, "Where the messages are, in their order."),
             202: Answered(Published, 'Sent with acks "0": nobody knows whether they are kept.'),
         },
-        refusals=(404, 429),
+        refusals=(404, 422, 429),
     ),
     Route(
         "GET",

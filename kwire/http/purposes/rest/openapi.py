@@ -36,6 +36,7 @@ WORDS = {
     413: "The body is over `http.request.max.bytes`.",
     415: "The body is not `application/json`.",
     416: "The partition has no such offset.",
+    422: "The idempotency key was used with another body.",
     429: "The quota is exceeded, or too much is open: again after `Retry-After` seconds.",
     501: "The cluster does not offer this.",
     502: "The broker failed with an error that no client can mend.",
@@ -53,7 +54,7 @@ def described(routes: Sequence[AnyRoute], schemes: Sequence[str] = ()) -> Schema
     kinds: dict[type[Struct], None] = {Told: None}
     for route in routes:
         if route.has_body:
-            kinds[route.body] = None
+            kinds[route.document] = None
         kinds.update((told.body, None) for told in route.answers.values() if told.body)
     _, components = msgspec.json.schema_components(list(kinds), ref_template=REF + "{name}")
     paths: dict[str, Json] = {}
@@ -97,7 +98,7 @@ def _operation(route: AnyRoute) -> Schema:
     if route.has_body:
         found["requestBody"] = {
             "required": True,
-            "content": {JSON: {"schema": {"$ref": REF + route.body.__name__}}},
+            "content": {JSON: {"schema": {"$ref": REF + route.document.__name__}}},
         }
     return found
 

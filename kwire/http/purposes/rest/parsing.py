@@ -16,7 +16,7 @@ from msgspec import Struct, inspect
 from starlette.types import Scope
 
 from kwire.http.purposes.rest.problems import Problem
-from kwire.http.purposes.rest.route import JSON, AnyRoute
+from kwire.http.purposes.rest.route import JSON, AnyRoute, Documents
 
 PARAMETERS_MAX = 64
 _AT = re.compile(r" - at `\$\.?(.*)`$")
@@ -31,10 +31,13 @@ class BodyParser:
     """Bodies of one type."""
 
     def __init__(self, kind: type[Struct]) -> None:
+        self._is_raw = kind is Documents
         self._decoder = msgspec.json.Decoder(kind)
 
     def parse(self, raw: bytes | bytearray) -> Struct:
         """The body; Problem."""
+        if self._is_raw:
+            return Documents(bytes(raw))
         try:
             return self._decoder.decode(raw)
         except msgspec.ValidationError as error:
@@ -133,6 +136,8 @@ class ParameterParser:
 
 
 def _is(kind: inspect.Type, wanted: type[inspect.Type]) -> bool:
+    if isinstance(kind, inspect.Metadata):  # it has a description
+        kind = kind.type
     kinds = kind.types if isinstance(kind, inspect.UnionType) else (kind,)
     return any(isinstance(one, wanted) for one in kinds)
 

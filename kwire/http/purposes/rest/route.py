@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeAlias, TypeVar
 
 from msgspec import Struct
@@ -30,19 +30,27 @@ class Nothing(Struct, frozen=True, forbid_unknown_fields=True):
     """No parameters, or no body."""
 
 
+class Documents(Struct, frozen=True):
+    """A body of any number of JSON documents, as it came: the handler reads them."""
+
+    raw: bytes
+
+
 P = TypeVar("P", bound=Struct)
 B = TypeVar("B", bound=Struct)
 
 
 class Call(Generic[P, B]):
-    """One request: who asks (`client`), for what."""
+    """One request: who asks (`client`), for what. `url` is where the request was sent to, without
+    its query."""
 
-    __slots__ = ("body", "client", "parameters")
+    __slots__ = ("body", "client", "parameters", "url")
 
-    def __init__(self, client: Client, parameters: P, body: B) -> None:
+    def __init__(self, client: Client, parameters: P, body: B, url: str = "") -> None:
         self.client = client
         self.parameters = parameters
         self.body = body
+        self.url = url
 
 
 class Reply(NamedTuple):
@@ -57,7 +65,7 @@ class Streamed(NamedTuple):
     """An answer of status 200 piece by piece, until there is no more or the client has left. An
     error before the first piece is answered as any other."""
 
-    pieces: AsyncIterator[bytes]
+    pieces: AsyncGenerator[bytes, None]
     media_type: str
 
 
@@ -93,6 +101,8 @@ class AnyRoute(ABC):
         """Field of `parameters` -> name of the header."""
         self.refusals: Sequence[int] = ()
         self.waits = False
+        self.document: type[Struct] = body
+        """What the documentation shows of the body."""
         self.in_path = frozenset(_NAMED.findall(path))
 
     @property
@@ -101,7 +111,9 @@ class AnyRoute(ABC):
         return self.body is not Nothing
 
     @abstractmethod
-    async def run(self, client: Client, parameters: Struct, body: Struct) -> Reply | Streamed:
+    async def run(
+        self, client: Client, parameters: Struct, body: Struct, url: str = ""
+    ) -> Reply | Streamed:
         """The handler's answer; what it gets was made by these types."""
 
 
@@ -124,10 +136,12 @@ class Route(AnyRoute, Generic[P, B]):
         refusals: Sequence[int] = (),
         waits: bool = False,
         description: str = "",
+        document: type[Struct] | None = None,
     ) -> None:
         super().__init__(method, path, parameters, body, answers)
         self.summary = summary
         self.description = description
+        self.document = document or body
         self.tag = tag
         self.headers = dict(headers or {})
         self.refusals = tuple(refusals)
@@ -135,8 +149,10 @@ class Route(AnyRoute, Generic[P, B]):
         self._handler = handler
         self._kinds = parameters, body
 
-    async def run(self, client: Client, parameters: Struct, body: Struct) -> Reply | Streamed:
+    async def run(
+        self, client: Client, parameters: Struct, body: Struct, url: str = ""
+    ) -> Reply | Streamed:
         of_parameters, of_body = self._kinds
         assert isinstance(parameters, of_parameters)
         assert isinstance(body, of_body)
-        return await self._handler(Call(client, parameters, body))
+        return await self._handler(Call(client, parameters, body, url))
