@@ -66,10 +66,11 @@ Decide = Callable[[Registry], Decision]
 
 
 class _Role(NamedTuple):
-    """A takeover: the producer that one is, and until when."""
+    """A takeover: the producer that one is, of which topic, and until when."""
 
     producer_id: int
     epoch: int
+    topic_id: bytes
     until_s: float
 
 
@@ -132,10 +133,11 @@ class SchemaWriter:
 
     async def _take_over(self, cluster: Cluster) -> None:
         loop = cluster.loop
-        if self._role is not None and loop.time() < self._role.until_s:
+        topic = self._topic
+        role = self._role
+        if role and role.topic_id == topic.topic_id and loop.time() < role.until_s:
             return
         self._role = None
-        topic = self._topic
         await topic.make(cluster)
         await topic.caught_up(cluster)
         until_s = loop.time() + ROLE_S
@@ -143,7 +145,7 @@ class SchemaWriter:
         before = topic.registry.state.writer
         if before is not None and before.producer_id != producer_id:
             await self._fence(cluster, before)
-        role = _Role(producer_id, epoch, until_s)
+        role = _Role(producer_id, epoch, topic.topic_id, until_s)
         self._sequence = 0
         self.takeovers += 1
         maxima = topic.registry.state.id_maxima()
