@@ -18,9 +18,9 @@ from kwire.schemas.registry.names import DEFAULT
 from kwire.schemas.registry.state import State
 from kwire.schemas.registry.version import Version
 from kwire.schemas.validation.avro_bytes import UndecodableError
-from kwire.schemas.validation.prepared import Prepared
+from kwire.schemas.validation.prepared import Decode, Prepared
 from kwire.schemas.validation.rules import TOPIC_NAME, SideRules, TopicRules
-from kwire.schemas.validation.schema_ids import Headers, guid_of, id_of, shown, told
+from kwire.schemas.validation.schema_ids import Headers, Told, guid_of, id_of, shown, told
 
 FAULTS_MAX = 100
 SLICE_RECORDS = 200  # of one turn of the loop
@@ -97,7 +97,8 @@ class _Pass:
         self._state = state
         self._prepared = prepared
         self._is_fresh = is_fresh
-        self._accepted: dict[tuple[SideRules, bytes], None] = {}
+        # What is left to be done for a head whose subject is right, whatever the bytes are.
+        self._accepted: dict[tuple[SideRules, bytes], Decode | None] = {}
         self.outcome = Outcome()
 
     def record(self, index: int, key: bytes | None, value: bytes | None, headers: Headers) -> None:
@@ -112,10 +113,25 @@ class _Pass:
         if found is None:
             header = side.header.decode()
             self._refuse(index, side, f"it names no schema, by its first bytes or header {header}")
-        elif (side, found.head) not in self._accepted:
-            self._look(index, side, data, found.head, found.start)
+            return
+        known = side, found.head
+        if known not in self._accepted:
+            self._look(index, side, data, found)
+        else:
+            decode = self._accepted[known]
+            if decode is not None:
+                self._decode(index, side, data, found, decode)
 
-    def _look(self, index: int, side: SideRules, data: bytes, head: bytes, start: int) -> None:
+    def _decode(
+        self, index: int, side: SideRules, data: bytes, found: Told, decode: Decode
+    ) -> None:
+        try:
+            decode(data, found.start)
+        except UndecodableError as error:
+            self._refuse(index, side, f"it does not decode by {shown(found.head)}: {error}")
+
+    def _look(self, index: int, side: SideRules, data: bytes, found: Told) -> None:
+        head = found.head
         versions = versions_of(self._state, head)
         rules = self._rules
         is_plain = side.strategy == TOPIC_NAME and not rules.is_deep
@@ -130,18 +146,17 @@ class _Pass:
         if isinstance(prepared, str):
             self._refuse(index, side, f"{shown(head)}: {prepared}")
             return
-        name = None if prepared is None else prepared.name(data, start)
+        name = None if prepared is None else prepared.name(data, found.start)
         subject = side.subject(rules.topic, name)
         if all(version.subject != subject for version in versions):
             where = f"under the subject {subject}" if subject else "by the name of a record"
             self._not_registered(index, side, f"{shown(head)} is not registered {where}")
-        elif prepared is None:
-            self._accepted[side, head] = None
-        elif rules.is_deep:
-            try:
-                prepared.decode(data, start)
-            except UndecodableError as error:
-                self._refuse(index, side, f"it does not decode by {shown(head)}: {error}")
+        else:
+            decode = prepared.decode if prepared is not None and rules.is_deep else None
+            if side.strategy == TOPIC_NAME or (prepared is not None and prepared.has_one_name):
+                self._accepted[side, head] = decode
+            if decode is not None:
+                self._decode(index, side, data, found, decode)
 
     def _not_registered(self, index: int, side: SideRules, why: str) -> None:
         if self._is_fresh:

@@ -20,11 +20,12 @@ Decode = Callable[[bytes, int], None]
 
 @dataclass(frozen=True)
 class Prepared:
-    """`name(data, start)` is what RecordNameStrategy calls a record; for Protobuf it depends on the
-    message that the bytes say they are."""
+    """`name(data, start)` is what RecordNameStrategy calls a record: the same for all records, or
+    for Protobuf that of the message that the bytes say they are."""
 
     name: Callable[[bytes, int], str | None]
     decode: Decode
+    has_one_name: bool = True
 
 
 def prepared(schema: Parsed) -> Prepared:
@@ -87,4 +88,4 @@ def _protobuf(schema: Parsed) -> Prepared:
         except DecodeError:
             raise UndecodableError("it is no message of the schema") from None
 
-    return Prepared(name, decode)
+    return Prepared(name, decode, has_one_name=False)
