@@ -7,7 +7,7 @@ is never answered; a failure then closes the connection. From version 10 an erro
 names the current leader (KIP-951). A transactional batch is appended once its transaction's
 coordinator has confirmed that the partition belongs to it, from version 12 on by adding it
 (KIP-890); the whole request waits for that. A topic may ask that its records have registered
-schemas, as Confluent Server's may: INVALID_RECORD names those that have none (ADR 46). Source:
+schemas, as Confluent Server's may: INVALID_RECORD names those that have none (ADR 51). Source:
 KIP-467, KIP-516, KIP-890, KIP-951; placement of errors measured on Apache Kafka 4.4.
 """
 

@@ -25,7 +25,7 @@ REGISTRY_TOPIC = "http.registry.topic"
 REPLICATION = "http.registry.replication.factor"
 
 PURPOSES = ("metrics", "health", "registry", "rest", "console")
-UNBUILT = ("rest", "console")
+UNBUILT = ("console",)
 """Known, and not there yet."""
 
 NO_AUTHENTICATION = "none"
@@ -102,6 +102,7 @@ class HttpSettings:
         """By scheme; empty where nobody has to log in."""
         self.anonymous = _anonymous(config)
         """The listener for clients of those who have not logged in; empty where there is none."""
+        self.node_id = int(config["node.id"])
         if not config[BEYOND_LOOPBACK] and not self.logins:
             _check_loopback(self.listeners)
         self.registry = _topic(config), int(config[REPLICATION])

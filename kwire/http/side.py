@@ -207,6 +207,7 @@ class HttpSide:
         told = {
             "listeners": listeners,
             "anonymous": self._bootstrap(anonymous) if anonymous else "",
+            "node_id": self._settings.node_id,
             "logins": {
                 scheme: {
                     "bootstrap": self._bootstrap(login.listener),

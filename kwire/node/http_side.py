@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 PREFIX = "http."
 TLS_PREFIXES = ("ssl.", "listener.name.")
-NEEDED = ("starlette", "uvicorn", "prometheus_client")
+NEEDED = ("starlette", "uvicorn", "prometheus_client", "msgspec")
 """What the HTTP process imports; `pip install 'kwire[http]'` has it."""
 TAKEN_S = 2.0
 TAKEN_PAUSE_S = 0.05

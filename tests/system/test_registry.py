@@ -111,6 +111,53 @@ def test_confluents_client_and_its_avro_serializer(
         assert subject not in client.get_subjects(deleted=True)
 
 
+def test_confluents_json_serializer(registry: RegistryClient) -> None:
+    module = pytest.importorskip("confluent_kafka.schema_registry")
+    json_schema = pytest.importorskip("confluent_kafka.schema_registry.json_schema")
+    from confluent_kafka.serialization import MessageField, SerializationContext
+
+    schema = """{"$schema": "http://json-schema.org/draft-07/schema#", "title": "Person",
+        "type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}"""
+    context = SerializationContext("people", MessageField.VALUE)
+    with module.SchemaRegistryClient({"url": registry.url}) as client:
+        data = json_schema.JSONSerializer(schema, client)({"name": "Ada"}, context)
+        read = json_schema.JSONDeserializer(schema, schema_registry_client=client)
+        assert read(data, context) == {"name": "Ada"}
+        assert client.get_latest_version("people-value").schema.schema_type == "JSON"
+        narrower = schema.replace('["name"]', '["name", "age"]')
+        assert not client.test_compatibility("people-value", module.Schema(narrower, "JSON"))
+
+
+def test_confluents_protobuf_serializer(registry: RegistryClient) -> None:
+    module = pytest.importorskip("confluent_kafka.schema_registry")
+    protobuf = pytest.importorskip("confluent_kafka.schema_registry.protobuf")
+    from confluent_kafka.serialization import MessageField, SerializationContext
+    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
+    pool = descriptor_pool.DescriptorPool()
+    for name, kind in (("inner.proto", None), ("outer.proto", ".shop.Inner")):
+        file = descriptor_pb2.FileDescriptorProto(name=name, package="shop", syntax="proto3")
+        message = file.message_type.add(name="Outer" if kind else "Inner")
+        field = message.field.add(name="text", number=1, label=1, type=11 if kind else 9)
+        if kind:
+            field.type_name = kind
+            file.dependency.append("inner.proto")
+        pool.Add(file)
+    outer = message_factory.GetMessageClass(pool.FindMessageTypeByName("shop.Outer"))
+    inner = message_factory.GetMessageClass(pool.FindMessageTypeByName("shop.Inner"))
+    context = SerializationContext("shop", MessageField.VALUE)
+    with module.SchemaRegistryClient({"url": registry.url}) as client:
+        serialize = protobuf.ProtobufSerializer(outer, client, {"use.deprecated.format": False})
+        data = serialize(outer(text=inner(text="hello")), context)
+        latest = client.get_latest_version("shop-value")
+        assert latest.schema.schema_type == "PROTOBUF"
+        assert [reference.name for reference in latest.schema.references] == ["inner.proto"]
+    with module.SchemaRegistryClient({"url": registry.url}) as client:  # what was asked is cached
+        for known in (None, client):
+            read = protobuf.ProtobufDeserializer(outer, {"use.deprecated.format": False}, known)
+            assert read(data, context).text.text == "hello"
+
+
 @pytest.mark.parametrize(
     ("method", "path", "body", "status", "code"),
     [

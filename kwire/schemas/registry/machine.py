@@ -97,7 +97,9 @@ def registered(
 def _is_same(registry: Registry, version: Version, wanted: Candidate) -> bool:
     """But for the property that tells a version, and, where a request has its references within
     the schema, for the references."""
-    if version.schema_type != wanted.parsed.schema_type or version.schema != wanted.schema:
+    if version.schema_type != wanted.parsed.schema_type:
+        return False
+    if version.schema != wanted.schema and _printed(registry, version) != wanted.schema:
         return False
     references = registry.schemas.settled(version.subject, version.references)
     return (
@@ -105,6 +107,14 @@ def _is_same(registry: Registry, version: Version, wanted: Candidate) -> bool:
         and version.rule_set == wanted.rule_set
         and (references == wanted.references or (bool(references) and not wanted.references))
     )
+
+
+def _printed(registry: Registry, version: Version) -> str:
+    """The text of a version as it is printed here: others may have written it otherwise."""
+    try:
+        return registry.schemas.of_version(version).canonical
+    except RegistryError:
+        return version.schema
 
 
 def check_writable(registry: Registry, subject: str) -> None:

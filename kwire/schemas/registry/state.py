@@ -8,12 +8,23 @@ twice, and all who read the topic keep the one that was first.
 from __future__ import annotations
 
 from kwire.schemas.registry import records
-from kwire.schemas.registry.json_values import JsonObject
+from kwire.schemas.registry.json_values import JsonObject, read_json
 from kwire.schemas.registry.names import DEFAULT, Name, beside, context_of, name_of
 from kwire.schemas.registry.records import Key, Writer
 from kwire.schemas.registry.version import Version
 
 SubjectVersion = tuple[str, int]
+
+
+def _says_the_same(one: Version, other: Version) -> bool:
+    """Whether two texts are one schema, as far as can be seen without reading it: others may print
+    the names of an object in another order."""
+    if one.schema == other.schema:
+        return True
+    try:
+        return read_json(one.schema.encode()) == read_json(other.schema.encode())
+    except ValueError:
+        return False
 
 
 class _Context:
@@ -155,7 +166,7 @@ class State:
         version = records.read_version(key, value, timestamp)
         context = self._context(context_of(version.subject))
         others = self.of_id(context_of(version.subject), version.id)
-        if any(one.schema != version.schema and one.key != version.key for one in others):
+        if any(one.key != version.key and not _says_the_same(one, version) for one in others):
             return f"id {version.id} of {version.subject} is another schema's"
         if known is not None:
             self._forget(known)

@@ -407,6 +407,21 @@ def test_fields_that_nobody_here_knows_are_kept(log: SchemaLog) -> None:
     assert json.loads(written)["owner"] == {"team": 1}
 
 
+def test_a_text_that_another_registry_printed_otherwise_is_the_same_schema(log: SchemaLog) -> None:
+    """Karapace sorts the names of an Avro schema."""
+    log.register(S, A)
+    key, value = log.records[0]
+    assert value is not None
+    other = {**json.loads(value), "schema": json.dumps(json.loads(A), sort_keys=True)}
+    taken_over = SchemaLog([(key, json.dumps(other).encode())])
+    assert taken_over.register(S, A)["version"] == 1
+    both = Registry()
+    assert both.replay(*log.records[0], 1) == ""
+    sorted_too = key.replace(S.encode(), T.encode()), json.dumps({**other, "subject": T}).encode()
+    assert both.replay(*sorted_too, 2) == "", "its id is that of the same schema"
+    assert len(taken_over.records) == 1
+
+
 def test_the_records_are_those_that_other_registries_write(log: SchemaLog) -> None:
     log.register(S, '"string"')
     set_level(log, "FULL")
