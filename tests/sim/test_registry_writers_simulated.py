@@ -128,7 +128,7 @@ async def _unfenced(cluster) -> None:  # type: ignore[no-untyped-def]
     await _registries(cluster, True)
 
 
-@simulate(seeds=2 * EFFORT, minutes=0.5, processes=1)
+@simulate(seeds=EFFORT, minutes=0.5, processes=1)
 async def test_ids_are_given_once_under_drawn_faults(cluster) -> None:  # type: ignore[no-untyped-def]
     await _registries(cluster, False)
 

@@ -41,7 +41,9 @@ TIMEOUT_S = 30.0
 """For one request; the attempt that is under way then is the last."""
 APPEND_TIMEOUT_S = 10.0
 PAUSE_S = 0.01
-PAUSE_STEPS = 10
+PAUSE_STEPS = 5
+PAUSE_STEPS_MAX = 40
+"""Pauses between attempts are drawn from more and more steps of PAUSE_S, up to 0.4 s."""
 TRANSACTION_TIMEOUT_MS = 60_000
 INIT_VERSION_MAX = 5
 EPOCH_MAX = 2**15 - 1
@@ -112,6 +114,7 @@ class SchemaWriter:
     async def _written(self, cluster: Cluster, decide: Decide) -> Json:
         end_s = cluster.loop.time() + TIMEOUT_S
         pending: Decision | None = None
+        steps = 1
         while True:
             try:
                 await self._take_over(cluster)
@@ -127,7 +130,9 @@ class SchemaWriter:
                 self._role = None
                 if cluster.loop.time() > end_s:
                     raise RegistryError(Code.TIMED_OUT, str(error)) from None
-            await asyncio.sleep(PAUSE_S * (1 + cluster.random.below(PAUSE_STEPS)))
+            # Who was overtaken takes over at once; who is again and again leaves the others a turn.
+            await asyncio.sleep(PAUSE_S * cluster.random.below(steps))
+            steps = min(steps + PAUSE_STEPS, PAUSE_STEPS_MAX)
 
     # -- taking over
 
