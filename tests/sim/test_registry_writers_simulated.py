@@ -89,9 +89,9 @@ def _registered(registry: Registry, number: int) -> Decision:
     )
 
 
-async def _registries(cluster, is_faulty: bool) -> None:  # type: ignore[no-untyped-def]
+async def _registries(cluster, is_faulty: bool, schemas: int) -> None:  # type: ignore[no-untyped-def]
     answered: dict[int, tuple[int, int]] = {}
-    numbers = list(cluster.operations(SCHEMAS))
+    numbers = list(cluster.operations(schemas))
 
     def process(own: int):  # type: ignore[no-untyped-def]
         mine = numbers[own::WRITERS]
@@ -123,14 +123,14 @@ async def _registries(cluster, is_faulty: bool) -> None:  # type: ignore[no-unty
             assert [(one.schema, one.version) for one in found] == [(text_of(number), version)]
 
 
-@simulate(first_seed=0, seeds=5, minutes=0.5, processes=1, shrink_runs=0)
+@simulate(first_seed=0, seeds=5, minutes=0.1, processes=1, shrink_runs=0)
 async def _unfenced(cluster) -> None:  # type: ignore[no-untyped-def]
-    await _registries(cluster, True)
+    await _registries(cluster, True, SCHEMAS // 4)
 
 
 @simulate(seeds=EFFORT, minutes=0.5, processes=1)
 async def test_ids_are_given_once_under_drawn_faults(cluster) -> None:  # type: ignore[no-untyped-def]
-    await _registries(cluster, False)
+    await _registries(cluster, False, SCHEMAS)
 
 
 def test_a_writer_that_fences_nobody_is_found() -> None:
