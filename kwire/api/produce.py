@@ -6,8 +6,9 @@ when the batch is written, acks=-1 when the high watermark has passed it, within
 is never answered; a failure then closes the connection. From version 10 an error of leadership
 names the current leader (KIP-951). A transactional batch is appended once its transaction's
 coordinator has confirmed that the partition belongs to it, from version 12 on by adding it
-(KIP-890); the whole request waits for that. Source: KIP-467, KIP-516, KIP-890, KIP-951; placement
-of errors measured on Apache Kafka 4.4.
+(KIP-890); the whole request waits for that. A topic may ask that its records have registered
+schemas, as Confluent Server's may: INVALID_RECORD names those that have none (ADR 51). Source:
+KIP-467, KIP-516, KIP-890, KIP-951; placement of errors measured on Apache Kafka 4.4.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from kwire.pending import Answer, Pending
 from kwire.protocol import messages as m
 from kwire.protocol.bare_classes import bare_class
 from kwire.protocol.errors import ErrorCode, KafkaError
-from kwire.protocol.records.header import NoBatchError
+from kwire.protocol.records.header import NoBatchError, parse_header
 from kwire.protocol.records.validation import (
     CheckedBatch,
     InvalidRecordsError,
@@ -233,7 +234,10 @@ class _Append:
         try:
             partition, records = self._find(topic, topic_id, data)
             try:
-                self._append(result, partition, records)
+                if partition.topic not in self._parts.schema_checks.topics:
+                    self._append(result, partition, records)
+                else:
+                    self._check_schemas(result, partition, records)
             except CheckLaterError as later:
                 self._check(result, partition, records, later)
         except KafkaError as error:
@@ -344,6 +348,20 @@ class _Append:
         else:
             result.log_start_offset = partition.log.log_start_offset
 
+    # -- batches of topics that ask for schemas
+
+    def _check_schemas(self, result: Result, partition: Partition, records: Buffer) -> None:
+        """Append once every record has its schema; after that nothing is known to be in the way."""
+        partition.check_append(self._request.acks)
+        header = parse_header(records)
+        answer = self._parts.schema_checks.check(partition.topic, records, header)
+        if not isinstance(answer, Pending):
+            self._append(result, partition, records)
+            return
+        self._checking += 1
+        self._context.is_promised = True
+        answer.add_done_callback(lambda done: self._checked(result, partition, records, done))
+
     # -- batches whose check would hold up the loop
 
     def _check(
@@ -355,7 +373,11 @@ class _Append:
         checked.add_done_callback(lambda done: self._checked(result, partition, records, done))
 
     def _checked(
-        self, result: Result, partition: Partition, records: Buffer, done: Pending[CheckedBatch]
+        self,
+        result: Result,
+        partition: Partition,
+        records: Buffer,
+        done: Pending[CheckedBatch] | Pending[None],
     ) -> None:
         self._checking -= 1
         if self._waiting.done:

@@ -19,7 +19,6 @@ from kwire.config.dynamic import DynamicConfig
 from kwire.kraft.images.metadata_image import MetadataDelta, MetadataImage
 from kwire.log.directories.manager import LogManager
 from kwire.log.files import Files
-from kwire.log.kernel_syncs import KernelSyncs
 from kwire.membership.broker_registration import registration_request
 from kwire.membership.controller_channel import ControllerChannel
 from kwire.membership.controller_registration import ControllerRegistration
@@ -55,11 +54,12 @@ from kwire.node.publishing import Publishing, on_moved
 from kwire.node.quorum_opening import QuorumOpening
 from kwire.node.reading import read_context, receive_bytes_max
 from kwire.node.replication import Replication
+from kwire.node.schema_checks import NodeSchemaChecks
 from kwire.node.start_error import StartError
 from kwire.node.starting import StartSequence
 from kwire.node.stopping import StopSequence
 from kwire.node.telemetry import NodeTelemetry
-from kwire.node.workers import NewExecutor, Workers, one_thread
+from kwire.node.workers import NewExecutor, workers_of
 from kwire.protocol import messages as m
 from kwire.protocol import uuids
 from kwire.replica.manager import ReplicaManager
@@ -115,7 +115,7 @@ class Node:
         self.publishing = Publishing()
         self.buffer_pool = BufferPool(receive_bytes_max(config))
         self.deadlines = DeadlineHeap(loop)
-        self.workers = self._make_workers(new_executor, is_real=files is None)
+        self.workers = workers_of(loop, new_executor, is_real=files is None)
         self.log_manager = self._make_log_manager(files)
         self.replicas = self._make_replicas()
         self.listeners = Listeners(
@@ -235,11 +235,6 @@ class Node:
 
     # -- logs and replicas
 
-    def _make_workers(self, new_executor: NewExecutor | None, *, is_real: bool) -> Workers:
-        """`is_real`: the files are those of this machine."""
-        syncs = KernelSyncs(self.loop) if is_real and new_executor is None else None
-        return Workers(self.loop, new_executor or one_thread, syncs)
-
     def _make_log_manager(self, files: Files | None) -> LogManager:
         return make_log_manager(
             self.config,
@@ -333,11 +328,8 @@ class Node:
     # -- metadata, the quorum, the cluster
 
     def _make_published(self) -> PublishedMetadata:
-        return PublishedMetadata(
-            self.config.inter_broker_listener_name(),
-            self.config.controller_listener_names(),
-            lambda: self.metadata.kraft_version,
-        )
+        names = self.config.inter_broker_listener_name(), self.config.controller_listener_names()
+        return PublishedMetadata(*names, lambda: self.metadata.kraft_version)
 
     def _subscribe(self) -> None:
         """Who hears of committed metadata, in the order in which the parts depend on each other."""
@@ -363,6 +355,7 @@ class Node:
         if delta.configs:
             self.dynamic_config.update(image.configs, delta.configs)
             self.telemetry.published(delta, image)
+            self.schema_checks.published(delta, image)
             self.security.look_at_files()
 
     def _make_peers(self) -> PeerNetwork:
@@ -453,6 +446,8 @@ class Node:
 
     def _make_parts(self) -> Parts:
         """What API handlers may use."""
+        read = self.dynamic_config, self.replicas, self.peers, self.published
+        self.schema_checks = NodeSchemaChecks(*read, self.workers.scheduler, self._now_ms)
         config = self.config
         return Parts(
             broker_id=self.broker_id,
@@ -478,6 +473,7 @@ class Node:
             logs=self.log_manager,
             health=self.health,
             telemetry=self.telemetry,
+            schema_checks=self.schema_checks,
             check_later=lambda later: self.workers.checks.run(later),
             fetch_sessions=FetchSessionCache(
                 config["max.incremental.fetch.session.cache.slots"], self.random

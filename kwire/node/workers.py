@@ -61,3 +61,11 @@ class Workers:
             self.syncs.close()
         for scheduler in self._schedulers:
             scheduler.close()
+
+
+def workers_of(
+    loop: asyncio.AbstractEventLoop, new_executor: NewExecutor | None, *, is_real: bool
+) -> Workers:
+    """The workers of a node. `is_real`: its files are those of this machine."""
+    syncs = KernelSyncs(loop) if is_real and new_executor is None else None
+    return Workers(loop, new_executor or one_thread, syncs)

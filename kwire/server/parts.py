@@ -7,7 +7,7 @@ time (the metadata above all) stays behind its Protocol, so that a handler alway
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
@@ -26,14 +26,16 @@ if TYPE_CHECKING:
     from kwire.log.partition.deferred_checks import CheckLaterError
     from kwire.log.partition.partition_log import PartitionLog
     from kwire.membership.requester import Requester
-    from kwire.pending import Pending
+    from kwire.pending import Answer, Pending
     from kwire.protocol import messages as m
     from kwire.protocol.api_keys import Listener
     from kwire.protocol.errors import ErrorCode
+    from kwire.protocol.records.header import BatchHeader, Buffer
     from kwire.protocol.records.validation import CheckedBatch
     from kwire.protocol.structs import Message, Request
     from kwire.replica.delayed_read import ReadContext
     from kwire.replica.partition import Partition
+    from kwire.schemas.validation.rules import TopicRules
     from kwire.security.authorizer import Authorizer
     from kwire.server.deadlines import DeadlineHeap
     from kwire.server.fetch_sessions import FetchSessionCache
@@ -224,6 +226,23 @@ class Telemetry(Protocol):
     def instances(self) -> ClientInstances: ...
 
 
+class SchemaChecks(Protocol):
+    """What topics ask of the schemas of records."""
+
+    @property
+    def topics(self) -> Mapping[str, TopicRules]:
+        """The topics that ask for any."""
+        ...
+
+    def check(self, topic: str, records: Buffer, header: BatchHeader, /) -> Answer[None]:
+        """None when every record of a batch has the schema that one of these topics asks for.
+
+        Raises, or fails with, KafkaError: InvalidRecordsError with the records at fault,
+        REQUEST_TIMED_OUT where schemas cannot be read.
+        """
+        ...
+
+
 CheckLater: TypeAlias = "Callable[[CheckLaterError], Pending[CheckedBatch]]"
 """Checks a batch beside the loop."""
 
@@ -258,6 +277,7 @@ class Parts:
         "random",
         "read_context",
         "replicas",
+        "schema_checks",
         "shares",
         "telemetry",
     )
@@ -288,6 +308,7 @@ class Parts:
         logs: Logs,
         health: Health,
         telemetry: Telemetry,
+        schema_checks: SchemaChecks,
         check_later: CheckLater,
         fetch_sessions: FetchSessionCache,
         fetch_bytes_max: int,
@@ -316,6 +337,7 @@ class Parts:
         self.logs = logs
         self.health = health
         self.telemetry = telemetry
+        self.schema_checks = schema_checks
         self.check_later = check_later
         self.fetch_sessions = fetch_sessions
         self.fetch_bytes_max = fetch_bytes_max

@@ -443,6 +443,13 @@ TEST: tuple[Group, ...] = (
 )
 
 GATE: tuple[Group, ...] = (
+    Group(
+        "registry clients",
+        pytest_group("compat_tests/registry"),
+        600,
+        modules=("avro", "starlette"),
+        real=True,
+    ),
     Group("faults", pytest_group(*FAULTS), 600, modules=("confluent_kafka",), real=True),
     Group(
         "differential",

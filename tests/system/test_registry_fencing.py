@@ -13,9 +13,11 @@ pytest.importorskip("avro")
 from kwire.client.cluster import Cluster
 from kwire.client.errors import Unanswered
 from kwire.client.settings import ConnectionSettings
+from kwire.client.topics import Topics
 from kwire.http.purposes.registry.topic import RegistrySettings, SchemaTopic
 from kwire.http.purposes.registry.writer import SchemaWriter
 from kwire.schemas.registry.deleting import delete_version
+from kwire.schemas.registry.errors import RegistryError
 from kwire.schemas.registry.json_values import Json
 from kwire.schemas.registry.registering import register
 from kwire.schemas.registry.requests import schema_request
@@ -159,5 +161,33 @@ def test_a_takeover_is_good_for_a_while(bootstrap: str, monkeypatch: pytest.Monk
         await writer.registers("a3", 3)
         await writer.registers("a4", 4)
         assert writer.takeovers == 2
+
+    run(bootstrap, test)
+
+
+def test_a_topic_that_was_deleted_is_read_anew(bootstrap: str) -> None:
+    async def test(one: Cluster, other: Cluster) -> None:
+        writer = Writer(one, "t6")
+        await writer.registers("a", 1)
+        await writer.registers("b", 2)
+        await Topics(other).delete("t6")
+        topic = writer._topic
+        while topic.registry.state.subjects():
+            await topic.caught_up(one)
+        assert await writer.registers("c", 3) == (1, 1)
+        assert topic.registry.state.subjects() == ["c"]
+
+    run(bootstrap, test)
+
+
+def test_a_topic_that_would_lose_schemas_is_refused(bootstrap: str) -> None:
+    async def test(one: Cluster, other: Cluster) -> None:
+        compact = {"cleanup.policy": "compact"}
+        await Topics(one).create("two", partitions=2, replication=1, configs=compact)
+        await Topics(one).create("deletes", partitions=1, replication=1)
+        for topic, why in (("two", "2 partitions"), ("deletes", "cleanup.policy=delete")):
+            with pytest.raises(RegistryError, match=why) as caught:
+                await Writer(one, topic).registers("a", 1)
+            assert caught.value.status == 503
 
     run(bootstrap, test)

@@ -15,6 +15,9 @@ from kwire.schemas.registry.requests import SchemaRequest
 from kwire.schemas.registry.scopes import Config, config_of
 from kwire.schemas.registry.version import LATEST, Version
 
+OLD_SCHEMA_MAX = 4096
+"""Characters of it in a message."""
+
 
 def reasons(
     registry: Registry, config: Config, wanted: Candidate, earlier: Sequence[Version]
@@ -40,7 +43,7 @@ def reasons(
     return [
         *found,
         f"{{oldSchemaVersion: {old.version}}}",
-        f"{{oldSchema: '{old.schema}'}}",
+        f"{{oldSchema: '{old.schema[:OLD_SCHEMA_MAX]}'}}",
         f"{{compatibility: '{level.value}'}}",
     ]
 

@@ -5,6 +5,7 @@ The codes are those of the public REST API of Confluent's Schema Registry.
 
 from __future__ import annotations
 
+import re
 from enum import IntEnum
 
 
@@ -45,11 +46,16 @@ class Code(IntEnum):
 _UNAVAILABLE = 503
 
 
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
+MESSAGE_MAX = 20_000
+
+
 class RegistryError(Exception):
-    """A request that is refused: `status` is HTTP's, `code` the registry's."""
+    """A request that is refused: `status` is HTTP's, `code` the registry's. One line, whatever
+    names it has in it."""
 
     def __init__(self, code: Code, message: str) -> None:
-        super().__init__(message)
+        super().__init__(_CONTROL.sub(" ", message)[:MESSAGE_MAX])
         self.code = code
 
     @property

@@ -82,19 +82,19 @@ ROOTS = ("schemas", "subjects", "compatibility", "config", "mode", "contexts", "
 def routes(serving: Serving) -> list[BaseRoute]:
     """See the module."""
     settings = RegistrySettings(*serving.registry)
-    application = _Application(RegistryService(settings, serving.anonymous, SystemRandom()))
-    return [Route("/", application), *(_Tree(root, application) for root in ROOTS)]
+    application = Application(RegistryService(settings, serving.anonymous, SystemRandom()))
+    return [Route("/", application), *(Tree(root, application) for root in ROOTS)]
 
 
-class _Tree(Route):
+class Tree(Route):
     """A path and all below it, whatever is in that: names of subjects may have line feeds."""
 
-    def __init__(self, root: str, application: _Application) -> None:
+    def __init__(self, root: str, application: Application) -> None:
         super().__init__(f"/{root}", application)
         self.path_regex = re.compile(rf"^/{root}(/.*)?$", re.DOTALL)
 
 
-class _Application:
+class Application:
     """Every path of the registry."""
 
     def __init__(self, service: RegistryService) -> None:

@@ -54,7 +54,8 @@ class SchemaTopic:
         """The offset of the next record."""
         self.journal: list[Written] | None = None
         """What is read from now on, for who wants to know whether it wrote something."""
-        self._topic_id = b""
+        self.topic_id = b""
+        """Of the topic that was read; empty while there is none."""
         self._reading = asyncio.Lock()
         self._waited: asyncio.Task[None] | None = None
         self._passed_over = 0
@@ -63,6 +64,7 @@ class SchemaTopic:
         """Everything that is committed now has been replayed."""
         if self._waited is None:
             self._waited = cluster.loop.create_task(self._next(cluster))
+            self._waited.add_done_callback(_look_at)
         await asyncio.shield(self._waited)
 
     async def _next(self, cluster: Cluster) -> None:
@@ -91,7 +93,7 @@ class SchemaTopic:
                     self._begin_anew(b"", 0)
                     return
                 if error.code == ErrorCode.OFFSET_OUT_OF_RANGE and self.position > 0:
-                    self._begin_anew(self._topic_id, 0)
+                    self._begin_anew(self.topic_id, 0)
                     cluster.forget_topic(name)
                     continue
                 if error.code == ErrorCode.OFFSET_OUT_OF_RANGE:
@@ -116,9 +118,9 @@ class SchemaTopic:
                 f"topic {self.settings.topic} has {len(topic.partitions)} partitions: a registry "
                 "keeps the order of its records in one",
             )
-        if self._topic_id not in (b"", topic.topic_id):
+        if self.topic_id not in (b"", topic.topic_id):
             self._begin_anew(topic.topic_id, 0)
-        self._topic_id = topic.topic_id
+        self.topic_id = topic.topic_id
 
     async def _earliest(self, cluster: Cluster) -> int:
         from kwire.client.offsets import EARLIEST, Offsets
@@ -129,7 +131,7 @@ class SchemaTopic:
     def _begin_anew(self, topic_id: bytes, position: int) -> None:
         if self.position > 0:
             logger.warning("topic %s was made anew: it is read again", self.settings.topic)
-        self._topic_id = topic_id
+        self.topic_id = topic_id
         self.position = position
         self.registry = Registry()
 
@@ -195,6 +197,12 @@ class SchemaTopic:
                 f"topic {self.settings.topic} has cleanup.policy={policy}: schemas would be lost; "
                 "set it to compact",
             )
+
+
+def _look_at(done: asyncio.Task[None]) -> None:
+    """Whoever waited for it may be gone."""
+    if not done.cancelled():
+        done.exception()
 
 
 def named(error: ClientError) -> RegistryError:

@@ -41,7 +41,9 @@ TIMEOUT_S = 30.0
 """For one request; the attempt that is under way then is the last."""
 APPEND_TIMEOUT_S = 10.0
 PAUSE_S = 0.01
-PAUSE_STEPS = 10
+PAUSE_STEPS = 5
+PAUSE_STEPS_MAX = 40
+"""Pauses between attempts are drawn from more and more steps of PAUSE_S, up to 0.4 s."""
 TRANSACTION_TIMEOUT_MS = 60_000
 INIT_VERSION_MAX = 5
 EPOCH_MAX = 2**15 - 1
@@ -66,10 +68,11 @@ Decide = Callable[[Registry], Decision]
 
 
 class _Role(NamedTuple):
-    """A takeover: the producer that one is, and until when."""
+    """A takeover: the producer that one is, of which topic, and until when."""
 
     producer_id: int
     epoch: int
+    topic_id: bytes
     until_s: float
 
 
@@ -111,6 +114,7 @@ class SchemaWriter:
     async def _written(self, cluster: Cluster, decide: Decide) -> Json:
         end_s = cluster.loop.time() + TIMEOUT_S
         pending: Decision | None = None
+        steps = 1
         while True:
             try:
                 await self._take_over(cluster)
@@ -126,16 +130,19 @@ class SchemaWriter:
                 self._role = None
                 if cluster.loop.time() > end_s:
                     raise RegistryError(Code.TIMED_OUT, str(error)) from None
-            await asyncio.sleep(PAUSE_S * (1 + cluster.random.below(PAUSE_STEPS)))
+            # Who was overtaken takes over at once; who is again and again leaves the others a turn.
+            await asyncio.sleep(PAUSE_S * cluster.random.below(steps))
+            steps = min(steps + PAUSE_STEPS, PAUSE_STEPS_MAX)
 
     # -- taking over
 
     async def _take_over(self, cluster: Cluster) -> None:
         loop = cluster.loop
-        if self._role is not None and loop.time() < self._role.until_s:
+        topic = self._topic
+        role = self._role
+        if role and role.topic_id == topic.topic_id and loop.time() < role.until_s:
             return
         self._role = None
-        topic = self._topic
         await topic.make(cluster)
         await topic.caught_up(cluster)
         until_s = loop.time() + ROLE_S
@@ -143,7 +150,7 @@ class SchemaWriter:
         before = topic.registry.state.writer
         if before is not None and before.producer_id != producer_id:
             await self._fence(cluster, before)
-        role = _Role(producer_id, epoch, until_s)
+        role = _Role(producer_id, epoch, topic.topic_id, until_s)
         self._sequence = 0
         self.takeovers += 1
         maxima = topic.registry.state.id_maxima()

@@ -1,0 +1,117 @@
+"""Whether bytes are one datum of an Avro schema, without making the datum.
+
+Everything is bounded: an array of nulls may say that it has 2^60 items in nine bytes, and a record
+may contain itself. Source: the Avro specification, binary encoding.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import avro.schema
+
+VALUES_MAX = 1_000_000
+DEPTH_MAX = 200
+_WIDTHS = {"float": 4, "double": 8, "null": 0}
+
+
+class UndecodableError(ValueError):
+    """Bytes that are no datum of the schema; `str()` says why."""
+
+
+def check(schema: avro.schema.Schema, data: bytes, start: int = 0) -> None:
+    """Raises UndecodableError."""
+    datum = _Datum(data, start)
+    datum.skip(schema, 0)
+    if datum.at != len(data):
+        raise UndecodableError(f"{len(data) - datum.at} bytes are left over")
+
+
+class _Datum:
+    def __init__(self, data: bytes, start: int) -> None:
+        self.data = data
+        self.at = start
+        self.values = 0
+
+    def skip(self, schema: avro.schema.Schema, depth: int) -> None:
+        self.values += 1
+        if self.values > VALUES_MAX or depth > DEPTH_MAX:
+            raise UndecodableError("it is nested too deep or has too many values")
+        kind = schema.type
+        if kind in ("int", "long"):
+            number = self.number()
+            if kind == "int" and not -(1 << 31) <= number < 1 << 31:
+                raise UndecodableError(f"{number} is no int")
+        elif kind in _WIDTHS:
+            self.advance(_WIDTHS[kind])
+        elif kind == "boolean":
+            self.advance(1)
+            if self.data[self.at - 1] > 1:
+                raise UndecodableError("a boolean is neither 0 nor 1")
+        elif kind == "fixed":
+            self.advance(schema.size)
+        elif kind in ("bytes", "string"):
+            self.text(kind == "string")
+        elif kind == "enum":
+            self.index(len(schema.symbols), "symbols of an enum")
+        elif kind in ("union", "error_union"):
+            branch = self.index(len(schema.schemas), "branches of a union")
+            self.skip(schema.schemas[branch], depth + 1)
+        elif kind in ("array", "map"):
+            self.blocks(schema, depth + 1)
+        else:
+            for field in schema.fields:
+                self.skip(field.type, depth + 1)
+
+    def advance(self, count: int) -> None:
+        if count < 0 or self.at + count > len(self.data):
+            raise UndecodableError("it ends in the middle of a value")
+        self.at += count
+
+    def number(self) -> int:
+        """A long: zigzag, seven bits a byte, at most ten bytes."""
+        value = shift = 0
+        while True:
+            self.advance(1)
+            byte = self.data[self.at - 1]
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                break
+            shift += 7
+            if shift > 63:
+                raise UndecodableError("a number has more than ten bytes")
+        if value >> 64:
+            raise UndecodableError("a number has more than 64 bits")
+        return (value >> 1) ^ -(value & 1)
+
+    def index(self, count: int, what: str) -> int:
+        found = self.number()
+        if not 0 <= found < count:
+            raise UndecodableError(f"{found} is none of the {count} {what}")
+        return found
+
+    def text(self, is_string: bool) -> None:
+        size = self.number()
+        self.advance(size)
+        if is_string:
+            try:
+                str(self.data[self.at - size : self.at], "utf-8")
+            except UnicodeDecodeError:
+                raise UndecodableError("a string is no UTF-8") from None
+
+    def blocks(self, schema: avro.schema.Schema, depth: int) -> None:
+        """Items in blocks: a count, negative where a size in bytes follows, until a count is 0."""
+        is_map = schema.type == "map"
+        items = schema.values if is_map else schema.items
+        while count := self.number():
+            if count < 0:
+                count, size = -count, self.number()
+                if not 0 <= size <= len(self.data) - self.at:
+                    raise UndecodableError("it ends in the middle of a value")
+            if count > VALUES_MAX:
+                raise UndecodableError(f"a block has {count} items")
+            for _ in range(count):
+                if is_map:
+                    self.text(is_string=True)
+                self.skip(items, depth)

@@ -1,0 +1,170 @@
+"""The records of one batch against what their topic asks of them.
+
+A pass over a batch says which records are at fault, or what has to be known first: some may name
+schemas that were registered a moment ago, others need theirs to be parsed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.protocol.records import kernel
+from kwire.protocol.records.header import BatchHeader, Buffer
+from kwire.protocol.records.reading import Steps, failure, payload_steps
+from kwire.protocol.records.validation import InvalidRecordsError, RecordError
+from kwire.schemas.registry.names import DEFAULT
+from kwire.schemas.registry.state import State
+from kwire.schemas.registry.version import Version
+from kwire.schemas.validation.avro_bytes import UndecodableError
+from kwire.schemas.validation.prepared import Decode, Prepared
+from kwire.schemas.validation.rules import TOPIC_NAME, SideRules, TopicRules
+from kwire.schemas.validation.schema_ids import Headers, Told, guid_of, id_of, shown, told
+
+FAULTS_MAX = 100
+SLICE_RECORDS = 200  # of one turn of the loop
+UNCOMPRESSED_BYTES_MAX = 128 * 1024 * 1024
+PreparedOrFault = Prepared | str
+Schema = tuple[int, str]
+"""An id and the GUID that it has: a schema, for as long as it is registered."""
+
+
+@dataclass
+class Outcome:
+    """What a pass found. `unprepared` are schemas by one of their versions."""
+
+    faults: list[RecordError] = field(default_factory=list)
+    is_unknown: bool = False
+    unprepared: dict[Schema, Version] = field(default_factory=dict)
+
+    def error(self) -> InvalidRecordsError:
+        """INVALID_RECORD, with the records that are at fault."""
+        listed = ", ".join(f"record {at}: {why}" for at, why in self.faults[:3])
+        message = f"One or more records have no schema that their topic accepts: {listed}"
+        return InvalidRecordsError(ErrorCode.INVALID_RECORD, message, self.faults)
+
+
+def versions_of(state: State, head: bytes) -> list[Version]:
+    """Where the schema that a head names is registered, and not deleted."""
+    found = id_of(head)
+    if found is None:
+        found = state.id_of_guid(DEFAULT, guid_of(head))
+    if found is None:
+        return []
+    return [version for version in state.of_id(DEFAULT, found) if not version.is_deleted]
+
+
+def pass_over(
+    rules: TopicRules,
+    records: Buffer,
+    header: BatchHeader,
+    state: State,
+    prepared: Mapping[Schema, PreparedOrFault],
+    is_fresh: bool,
+) -> Steps[Outcome]:
+    """Look at every record. `is_fresh`: what `state` does not know is not registered. Raises
+    KafkaError as `payload_steps`, and INVALID_RECORD for records that cannot be read."""
+    text, start, end = yield from payload_steps(records, 0, header, UNCOMPRESSED_BYTES_MAX)
+    walk = kernel.RecordWalk(text, start, end, header.record_count)
+    one = _Pass(rules, state, prepared, is_fresh)
+    status, index = kernel.RUNNING, 0
+    while status == kernel.RUNNING:
+        if index:
+            yield None
+        status, rows = walk.read(SLICE_RECORDS)
+        if status < 0:
+            raise failure(status, walk.index)
+        for _, _, key, value, headers in rows:
+            one.record(index, key, value, headers)
+            index += 1
+        if len(one.outcome.faults) >= FAULTS_MAX:
+            break
+    if index == 0 and header.record_count:
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, "The batch has no records")
+    return one.outcome
+
+
+class _Pass:
+    def __init__(
+        self,
+        rules: TopicRules,
+        state: State,
+        prepared: Mapping[Schema, PreparedOrFault],
+        is_fresh: bool,
+    ) -> None:
+        self._rules = rules
+        self._state = state
+        self._prepared = prepared
+        self._is_fresh = is_fresh
+        # What is left to be done for a head whose subject is right, whatever the bytes are.
+        self._accepted: dict[tuple[SideRules, bytes], Decode | None] = {}
+        self.outcome = Outcome()
+
+    def record(self, index: int, key: bytes | None, value: bytes | None, headers: Headers) -> None:
+        rules = self._rules
+        if rules.key is not None and key is not None:
+            self._side(index, rules.key, key, headers)
+        if rules.value is not None and value is not None:
+            self._side(index, rules.value, value, headers)
+
+    def _side(self, index: int, side: SideRules, data: bytes, headers: Headers) -> None:
+        found = told(data, headers, side.header)
+        if found is None:
+            header = side.header.decode()
+            self._refuse(index, side, f"it names no schema, by its first bytes or header {header}")
+            return
+        known = side, found.head
+        if known not in self._accepted:
+            self._look(index, side, data, found)
+        else:
+            decode = self._accepted[known]
+            if decode is not None:
+                self._decode(index, side, data, found, decode)
+
+    def _decode(
+        self, index: int, side: SideRules, data: bytes, found: Told, decode: Decode
+    ) -> None:
+        try:
+            decode(data, found.start)
+        except UndecodableError as error:
+            self._refuse(index, side, f"it does not decode by {shown(found.head)}: {error}")
+
+    def _look(self, index: int, side: SideRules, data: bytes, found: Told) -> None:
+        head = found.head
+        versions = versions_of(self._state, head)
+        rules = self._rules
+        is_plain = side.strategy == TOPIC_NAME and not rules.is_deep
+        if not versions:
+            self._not_registered(index, side, f"{shown(head)} is not registered")
+            return
+        schema = versions[0].id, versions[0].guid
+        prepared = None if is_plain else self._prepared.get(schema)
+        if prepared is None and not is_plain:
+            self.outcome.unprepared[schema] = versions[0]
+            return
+        if isinstance(prepared, str):
+            self._refuse(index, side, f"{shown(head)}: {prepared}")
+            return
+        name = None if prepared is None else prepared.name(data, found.start)
+        subject = side.subject(rules.topic, name)
+        if all(version.subject != subject for version in versions):
+            where = f"under the subject {subject}" if subject else "by the name of a record"
+            self._not_registered(index, side, f"{shown(head)} is not registered {where}")
+        else:
+            decode = prepared.decode if prepared is not None and rules.is_deep else None
+            if side.strategy == TOPIC_NAME or (prepared is not None and prepared.has_one_name):
+                self._accepted[side, head] = decode
+            if decode is not None:
+                self._decode(index, side, data, found, decode)
+
+    def _not_registered(self, index: int, side: SideRules, why: str) -> None:
+        if self._is_fresh:
+            self._refuse(index, side, why)
+        else:
+            self.outcome.is_unknown = True
+
+    def _refuse(self, index: int, side: SideRules, why: str) -> None:
+        faults = self.outcome.faults
+        if len(faults) < FAULTS_MAX:
+            faults.append(RecordError(index, f"{side.side}: {why}"))

@@ -1,0 +1,91 @@
+"""What is asked of a registered schema at publish: the names of its records, how bytes decode.
+
+Making one parses the schema: beside the loop, once for each. Decoding is bounded, and a pattern of
+a JSON Schema is matched by RE2, never by an engine that may take exponential time.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from kwire.schemas.formats import InvalidSchema, Parsed
+from kwire.schemas.validation.avro_bytes import UndecodableError, check
+from kwire.schemas.validation.message_indexes import read_indexes
+
+Decode = Callable[[bytes, int], None]
+"""`decode(data, start)` raises UndecodableError."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """`name(data, start)` is what RecordNameStrategy calls a record: the same for all records, or
+    for Protobuf that of the message that the bytes say they are."""
+
+    name: Callable[[bytes, int], str | None]
+    decode: Decode
+    has_one_name: bool = True
+
+
+def prepared(schema: Parsed) -> Prepared:
+    """Raises InvalidSchema where the format is none of those known."""
+    if schema.schema_type == "AVRO":
+        return _avro(schema)
+    if schema.schema_type == "JSON":
+        return _json(schema)
+    if schema.schema_type == "PROTOBUF":
+        return _protobuf(schema)
+    raise InvalidSchema(f"Schemas of type {schema.schema_type} are not validated")
+
+
+def _avro(schema: Parsed) -> Prepared:
+    from kwire.schemas.formats.avro import AvroSchema
+
+    assert isinstance(schema, AvroSchema)
+    root = schema.root
+    return Prepared(
+        lambda data, start: schema.record_name, lambda data, start: check(root, data, start)
+    )
+
+
+def _json(schema: Parsed) -> Prepared:
+    from kwire.schemas.formats.json_schema import JsonSchema
+    from kwire.schemas.validation.json_documents import check_document, checker_of
+
+    assert isinstance(schema, JsonSchema)
+    checker = checker_of(schema.root)
+
+    def decode(data: bytes, start: int) -> None:
+        try:
+            document = json.loads(data[start:])
+        except (ValueError, RecursionError):
+            raise UndecodableError("it is no JSON") from None
+        check_document(checker, document)
+
+    return Prepared(lambda data, start: schema.record_name, decode)
+
+
+def _protobuf(schema: Parsed) -> Prepared:
+    from google.protobuf.message import DecodeError
+    from google.protobuf.message_factory import GetMessageClass
+
+    from kwire.schemas.formats.protobuf import ProtobufSchema
+
+    assert isinstance(schema, ProtobufSchema)
+    first = list(schema.descriptor.message_types_by_name.values())
+
+    def name(data: bytes, start: int) -> str | None:
+        try:
+            return str(read_indexes(data, start).message(first).full_name)
+        except UndecodableError:
+            return None
+
+    def decode(data: bytes, start: int) -> None:
+        found = read_indexes(data, start)
+        try:
+            GetMessageClass(found.message(first)).FromString(bytes(data[found.end :]))
+        except DecodeError:
+            raise UndecodableError("it is no message of the schema") from None
+
+    return Prepared(name, decode, has_one_name=False)

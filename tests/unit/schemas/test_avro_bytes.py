@@ -1,0 +1,110 @@
+"""What decodes by an Avro schema: everything its encoder writes, nothing that is cut or longer."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+pytest.importorskip("avro")
+
+import avro.io
+import avro.schema
+
+from kwire.schemas.validation.avro_bytes import UndecodableError, check
+
+ALL = {
+    "type": "record",
+    "name": "R",
+    "fields": [
+        {"name": "i", "type": "int"},
+        {"name": "l", "type": "long"},
+        {"name": "d", "type": "double"},
+        {"name": "f", "type": "float"},
+        {"name": "b", "type": "boolean"},
+        {"name": "s", "type": "string"},
+        {"name": "y", "type": "bytes"},
+        {"name": "e", "type": {"type": "enum", "name": "E", "symbols": ["A", "B"]}},
+        {"name": "x", "type": {"type": "fixed", "name": "X", "size": 3}},
+        {"name": "a", "type": {"type": "array", "items": "int"}},
+        {"name": "m", "type": {"type": "map", "values": ["null", "string"]}},
+        {"name": "r", "type": ["null", "R"]},
+    ],
+}
+SCHEMA = avro.schema.parse(json.dumps(ALL))
+DATA: st.SearchStrategy[Any] = st.fixed_dictionaries(
+    {
+        "i": st.integers(-(2**31), 2**31 - 1),
+        "l": st.integers(-(2**63), 2**63 - 1),
+        "d": st.floats(),
+        "f": st.floats(width=32),
+        "b": st.booleans(),
+        "s": st.text(st.characters(exclude_categories=["Cs"])),
+        "y": st.binary(),
+        "e": st.sampled_from(["A", "B"]),
+        "x": st.binary(min_size=3, max_size=3),
+        "a": st.lists(st.integers(-5, 5)),
+        "m": st.dictionaries(
+            st.text("abc", max_size=3), st.none() | st.text("xyz", max_size=3), max_size=3
+        ),
+    }
+)
+
+
+def encoded(datum: object) -> bytes:
+    out = io.BytesIO()
+    avro.io.DatumWriter(SCHEMA).write(datum, avro.io.BinaryEncoder(out))
+    return out.getvalue()
+
+
+@settings(max_examples=60, deadline=None)
+@given(DATA, st.none() | DATA, st.integers(0, 1000))
+def test_what_avro_writes(outer: Any, inner: Any, cut: int) -> None:
+    datum = {**outer, "r": None if inner is None else {**inner, "r": None}}
+    data = encoded(datum)
+    check(SCHEMA, data)
+    check(SCHEMA, b"head!" + data, 5)
+    with pytest.raises(UndecodableError, match="left over"):
+        check(SCHEMA, data + b"\0")
+    with pytest.raises(UndecodableError):
+        check(SCHEMA, data[: cut % len(data)])
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.binary(max_size=40))
+def test_any_bytes_are_an_answer(data: bytes) -> None:
+    try:
+        check(SCHEMA, data)
+    except UndecodableError:
+        return
+    avro.io.DatumReader(SCHEMA).read(avro.io.BinaryDecoder(io.BytesIO(data)))
+
+
+@pytest.mark.parametrize(
+    ("schema", "data", "why"),
+    [
+        ('"null"', b"\0", "left over"),
+        ('"boolean"', b"\2", "neither 0 nor 1"),
+        ('"int"', b"\xff" * 9 + b"\1", "is no int"),
+        ('"long"', b"\xff" * 10 + b"\1", "ten bytes"),
+        ('"long"', b"\xff" * 9 + b"\x7f", "64 bits"),
+        ('"string"', b"\2\xff", "UTF-8"),
+        ('"bytes"', b"\1", "middle"),
+        ('["null","int"]', b"\4", "none of the 2 branches"),
+        ('{"type":"enum","name":"E","symbols":["A"]}', b"\2", "none of the 1 symbols"),
+        ('{"type":"array","items":"null"}', b"\x80\x80\x80\x80\x80\x40\0", "items"),
+        ('{"type":"array","items":"null"}', b"\x80\x89\x7a" * 3 + b"\0", "too many values"),
+        (
+            '{"type":"record","name":"N","fields":[{"name":"n","type":["N"]}]}',
+            bytes(900),
+            "too deep",
+        ),
+    ],
+)
+def test_bounds(schema: str, data: bytes, why: str) -> None:
+    with pytest.raises(UndecodableError, match=why):
+        check(avro.schema.parse(schema), data)
