@@ -22,7 +22,11 @@ def incompatibilities(
 ) -> list[str]:
     """The reasons, none when compatible: `{errorType:'', description:'', additionalInfo:''}`."""
     walk = _Walk(sides)
+    if walk.fits(reader, writer):
+        return []
     walk.pair(reader, writer, "")
+    if not walk.reasons:  # of a type that contains itself, only the whole is refused
+        walk.mismatch(reader, writer, "")
     return walk.reasons
 
 
@@ -60,20 +64,23 @@ class _Walk:
         elif reader.type == "union":
             self.missing_branch(writer, path)
         elif reader.type != writer.type:
-            self.say(
-                "TYPE_MISMATCH",
-                path,
-                f"the type of the {self.sides.reader} schema does not read that of the "
-                f"{self.sides.writer} schema",
-                f"reader type: {reader.type.upper()} not compatible with writer type: "
-                f"{writer.type.upper()}",
-            )
+            self.mismatch(reader, writer, path)
         elif reader.type == "array":
             self.pair(reader.items, writer.items, f"{path}/items")
         elif reader.type == "map":
             self.pair(reader.values, writer.values, f"{path}/values")
         else:
             self.named(reader, writer, path)
+
+    def mismatch(self, reader: avro.schema.Schema, writer: avro.schema.Schema, path: str) -> None:
+        self.say(
+            "TYPE_MISMATCH",
+            path,
+            f"the type of the {self.sides.reader} schema does not read that of the "
+            f"{self.sides.writer} schema",
+            f"reader type: {reader.type.upper()} not compatible with writer type: "
+            f"{writer.type.upper()}",
+        )
 
     def missing_branch(self, writer: avro.schema.Schema, path: str) -> None:
         self.say(

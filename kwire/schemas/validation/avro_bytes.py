@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import avro.schema
 
-VALUES_MAX = 1_000_000
+ITEMS_MAX = 1_000_000  # of a block
+VALUES_FREE, VALUES_PER_BYTE = 1000, 8  # of a datum: most values take a byte or more
 DEPTH_MAX = 200
+EMPTY_DEPTH_MAX = 10
 _WIDTHS = {"float": 4, "double": 8, "null": 0}
 
 
@@ -28,15 +30,24 @@ def check(schema: avro.schema.Schema, data: bytes, start: int = 0) -> None:
         raise UndecodableError(f"{len(data) - datum.at} bytes are left over")
 
 
+def is_empty(schema: avro.schema.Schema, depth: int = 0) -> bool:
+    """Whether its data have no bytes, so that a million of them are nothing to look at."""
+    if schema.type == "fixed":
+        return bool(schema.size == 0)
+    if schema.type in ("record", "error") and depth < EMPTY_DEPTH_MAX:
+        return all(is_empty(field.type, depth + 1) for field in schema.fields)
+    return bool(schema.type == "null")
+
+
 class _Datum:
     def __init__(self, data: bytes, start: int) -> None:
         self.data = data
         self.at = start
-        self.values = 0
+        self.values_left = VALUES_FREE + VALUES_PER_BYTE * len(data)
 
     def skip(self, schema: avro.schema.Schema, depth: int) -> None:
-        self.values += 1
-        if self.values > VALUES_MAX or depth > DEPTH_MAX:
+        self.values_left -= 1
+        if self.values_left < 0 or depth > DEPTH_MAX:
             raise UndecodableError("it is nested too deep or has too many values")
         kind = schema.type
         if kind in ("int", "long"):
@@ -109,8 +120,10 @@ class _Datum:
                 count, size = -count, self.number()
                 if not 0 <= size <= len(self.data) - self.at:
                     raise UndecodableError("it ends in the middle of a value")
-            if count > VALUES_MAX:
+            if count > ITEMS_MAX:
                 raise UndecodableError(f"a block has {count} items")
+            if not is_map and is_empty(items):
+                continue
             for _ in range(count):
                 if is_map:
                     self.text(is_string=True)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records import kernel
+from kwire.protocol.records.compression import Job
 from kwire.protocol.records.header import BatchHeader, Buffer
 from kwire.protocol.records.reading import Steps, failure, payload_steps
 from kwire.protocol.records.validation import InvalidRecordsError, RecordError
@@ -24,6 +25,8 @@ from kwire.schemas.validation.schema_ids import Headers, Told, guid_of, id_of, s
 
 FAULTS_MAX = 100
 SLICE_RECORDS = 200  # of one turn of the loop
+SLICE_BYTES = 32 * 1024  # the same, where they are decoded
+LARGE_BYTES = 16 * 1024  # what a worker decodes
 UNCOMPRESSED_BYTES_MAX = 128 * 1024 * 1024
 PreparedOrFault = Prepared | str
 Schema = tuple[int, str]
@@ -68,21 +71,40 @@ def pass_over(
     text, start, end = yield from payload_steps(records, 0, header, UNCOMPRESSED_BYTES_MAX)
     walk = kernel.RecordWalk(text, start, end, header.record_count)
     one = _Pass(rules, state, prepared, is_fresh)
+    slice_records = SLICE_RECORDS
+    if rules.is_deep:
+        average = max(1, (end - start) // max(1, header.record_count))
+        slice_records = max(1, min(SLICE_RECORDS, SLICE_BYTES // average))
     status, index = kernel.RUNNING, 0
     while status == kernel.RUNNING:
         if index:
             yield None
-        status, rows = walk.read(SLICE_RECORDS)
+        status, rows = walk.read(slice_records)
         if status < 0:
             raise failure(status, walk.index)
         for _, _, key, value, headers in rows:
             one.record(index, key, value, headers)
             index += 1
+        while one.large:
+            at, side, job = one.large.pop()
+            yield job
+            if job.result:
+                one.refuse(at, side, job.result)
         if len(one.outcome.faults) >= FAULTS_MAX:
             break
     if index == 0 and header.record_count:
         raise KafkaError(ErrorCode.CORRUPT_MESSAGE, "The batch has no records")
+    one.outcome.faults.sort()
     return one.outcome
+
+
+def _fault(data: bytes, found: Told, decode: Decode) -> str:
+    """Why it does not decode; empty where it does."""
+    try:
+        decode(data, found.start)
+    except UndecodableError as error:
+        return f"it does not decode by {shown(found.head)}: {error}"
+    return ""
 
 
 class _Pass:
@@ -100,6 +122,8 @@ class _Pass:
         # What is left to be done for a head whose subject is right, whatever the bytes are.
         self._accepted: dict[tuple[SideRules, bytes], Decode | None] = {}
         self.outcome = Outcome()
+        self.large: list[tuple[int, SideRules, Job[str]]] = []
+        """What is to be decoded beside the loop."""
 
     def record(self, index: int, key: bytes | None, value: bytes | None, headers: Headers) -> None:
         rules = self._rules
@@ -112,7 +136,7 @@ class _Pass:
         found = told(data, headers, side.header)
         if found is None:
             header = side.header.decode()
-            self._refuse(index, side, f"it names no schema, by its first bytes or header {header}")
+            self.refuse(index, side, f"it names no schema, by its first bytes or header {header}")
             return
         known = side, found.head
         if known not in self._accepted:
@@ -125,10 +149,12 @@ class _Pass:
     def _decode(
         self, index: int, side: SideRules, data: bytes, found: Told, decode: Decode
     ) -> None:
-        try:
-            decode(data, found.start)
-        except UndecodableError as error:
-            self._refuse(index, side, f"it does not decode by {shown(found.head)}: {error}")
+        if len(data) > LARGE_BYTES:
+            self.large.append((index, side, Job(lambda: _fault(data, found, decode))))
+            return
+        why = _fault(data, found, decode)
+        if why:
+            self.refuse(index, side, why)
 
     def _look(self, index: int, side: SideRules, data: bytes, found: Told) -> None:
         head = found.head
@@ -144,7 +170,7 @@ class _Pass:
             self.outcome.unprepared[schema] = versions[0]
             return
         if isinstance(prepared, str):
-            self._refuse(index, side, f"{shown(head)}: {prepared}")
+            self.refuse(index, side, f"{shown(head)}: {prepared}")
             return
         name = None if prepared is None else prepared.name(data, found.start)
         subject = side.subject(rules.topic, name)
@@ -160,11 +186,11 @@ class _Pass:
 
     def _not_registered(self, index: int, side: SideRules, why: str) -> None:
         if self._is_fresh:
-            self._refuse(index, side, why)
+            self.refuse(index, side, why)
         else:
             self.outcome.is_unknown = True
 
-    def _refuse(self, index: int, side: SideRules, why: str) -> None:
+    def refuse(self, index: int, side: SideRules, why: str) -> None:
         faults = self.outcome.faults
         if len(faults) < FAULTS_MAX:
             faults.append(RecordError(index, f"{side.side}: {why}"))

@@ -61,7 +61,7 @@ def _json(schema: Parsed) -> Prepared:
             document = json.loads(data[start:])
         except (ValueError, RecursionError):
             raise UndecodableError("it is no JSON") from None
-        check_document(checker, document)
+        check_document(checker, document, len(data) - start)
 
     return Prepared(lambda data, start: schema.record_name, decode)
 

@@ -149,3 +149,22 @@ def test_what_references_say_counts(
     assert before.canonical == good.canonical == bad.canonical
     assert incompatibilities(good, before) == []
     assert incompatibilities(bad, before)
+
+
+def test_a_refusal_of_the_avro_library_always_has_a_reason() -> None:
+    """Two types that contain each other: pairs inside count as read while the whole is decided."""
+    pytest.importorskip("avro")
+
+    def chain(name: str, inner: str, last: str) -> str:
+        return (
+            f'{{"type":"record","name":"A","fields":[{{"name":"b","type":["null",'
+            f'{{"type":"record","name":"{name}","fields":[{{"name":"a","type":["null","A"]}},'
+            f'{{"name":"{inner}","type":"{last}"}}]}}]}}]}}'
+        )
+
+    texts = [chain("B", "x", "int"), chain("B", "x", "string"), chain("C", "x", "int")]
+    for reader in texts:
+        for writer in texts:
+            fits = reader == writer
+            one, other = parse("AVRO", reader, {}), parse("AVRO", writer, {})
+            assert (incompatibilities(one, other) == []) == fits

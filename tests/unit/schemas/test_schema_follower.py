@@ -283,6 +283,21 @@ def test_a_deep_check_parses_a_schema_once() -> None:
     assert code_of(world.check([endless], deep=True)) is ErrorCode.INVALID_RECORD
 
 
+def test_what_is_large_is_decoded_by_the_worker() -> None:
+    """And each record at fault is named, in order."""
+    world = World()
+    world.topic.add("t-value", 1, 1, '{"type":"array","items":"bytes"}')
+    jobs: list[object] = []
+    run = world.turns.run
+    world.turns.run = lambda job: (jobs.append(job), run(job))[1]  # type: ignore[method-assign]
+    item = b"\x80\x80\x02" + bytes(16_384)
+    good, bad = GOOD + b"\x02" + item + b"\0", GOOD + b"\x02" + item
+    error = world.check([bad, GOOD + b"\x01", good, bad], deep=True).error()
+    assert isinstance(error, InvalidRecordsError)
+    assert [one.batch_index for one in error.record_errors] == [0, 1, 3]
+    assert len(jobs) == 4  # one parses the schema
+
+
 def test_a_schema_that_cannot_be_read_is_a_fault_of_the_record() -> None:
     world = World()
     world.topic.add("t-value", 1, 1, "no schema")
