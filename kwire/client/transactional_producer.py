@@ -165,11 +165,6 @@ class TransactionalProducer:
         await self._end(True)
 
     @property
-    def identity(self) -> tuple[int, int]:
-        """The producer's id and epoch, by which the coordinator knows who was opened last."""
-        return self._identity
-
-    @property
     def throttled_until_s(self) -> float:
         """Until when the broker holds back what is sent, by the producer's quota."""
         return self._appending.throttled_until_s
