@@ -83,6 +83,8 @@ class Asked:
         self.scope: dict[str, Any] = {
             "type": "http",
             "method": "POST",
+            "scheme": "http",
+            "raw_path": b"/x/n",
             "path_params": {"name": "n"},
             "query_string": query,
             "headers": list(headers),
@@ -166,6 +168,12 @@ def test_json_that_is_deep_is_refused() -> None:
     assert (status, told["error_code"]) == (400, 400)
 
 
+def test_a_body_that_is_wrong_as_a_whole_names_no_field() -> None:
+    status, told = asyncio.run(Asked(b"[]").by(endpoint(echo, body=Body)))
+    assert (status, told["message"]) == (400, "the body: expected `object`, got `array`")
+    assert "field" not in told
+
+
 def test_who_leaves_while_the_body_comes_is_not_answered() -> None:
     async def test() -> None:
         asked = Asked()
@@ -190,7 +198,7 @@ def test_a_wait_ends_when_the_client_leaves() -> None:
 
         asked = Asked()
         asking = asyncio.ensure_future(asked.by(endpoint(handler, waits=True)))
-        await begun.wait()
+        await asyncio.wait_for(begun.wait(), 30)
         asked.leave()
         assert await asking == (0, None)
         assert ended.is_set()
@@ -247,6 +255,7 @@ def test_a_stream_ends_when_the_client_leaves() -> None:
         asked = Asked()
         asking = asyncio.ensure_future(asked.by(endpoint(streaming(2, ended))))
         while len(asked.sent) < 3:
+            assert not asking.done(), asking.result()
             await asyncio.sleep(0)
         asked.leave()
         await asking
