@@ -8,6 +8,7 @@ groups, transactions) is a `Part` of its client, made when it is first asked for
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Protocol, TypeVar
@@ -73,8 +74,11 @@ class Client:
         self.name = name
         self.login = login
         self.node_id = node_id
-        self.cluster = Cluster(settings, random=random)
+        self._tls = settings.tls
+        if settings.tls is not None:
+            settings = settings._replace(tls=self._newest_tls)
         self.settings = settings
+        self.cluster = Cluster(settings, random=random)
         self.used_s = self.cluster.loop.time()
         self._random = random
         self._count = pool
@@ -83,8 +87,13 @@ class Client:
         self._is_closed = False
 
     def follow(self, settings: ConnectionSettings) -> None:
-        """Connect so from now on: the caller has logged in anew, and knows newer certificates."""
-        self.settings = self.cluster.settings = settings
+        """The caller may have logged in anew: what connects from now on trusts the certificates
+        that the broker had then."""
+        self._tls = settings.tls
+
+    def _newest_tls(self) -> ssl.SSLContext:
+        assert self._tls is not None
+        return self._tls()
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
@@ -197,8 +206,8 @@ class Clients:
         client = self._known.get(key)
         if client is None:
             client = self._known[key] = self._made(caller)
-        elif caller is not None and caller.cluster.settings.tls is not client.settings.tls:
-            client.follow(_bounded(caller.cluster.settings))
+        elif caller is not None:
+            client.follow(caller.cluster.settings)
         client.used_s = client.loop.time()
         return client
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import json
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from types import SimpleNamespace
@@ -17,8 +18,11 @@ pytest.importorskip("msgspec")
 from msgspec import Meta, Struct
 from starlette.types import Message
 
+from kwire.client.cluster import Cluster
 from kwire.client.errors import LoginFailed, RequestFailed, Unanswered, Unreachable, Unsupported
+from kwire.client.settings import ConnectionSettings
 from kwire.client.transactional_producer import Fenced
+from kwire.http.callers import Caller
 from kwire.http.purposes.rest.clients import READERS_MAX, Client, Clients
 from kwire.http.purposes.rest.endpoint import Endpoint
 from kwire.http.purposes.rest.expiring import Expiring
@@ -409,5 +413,26 @@ def test_what_is_opened_expires_when_nobody_uses_it() -> None:
         assert caught.value.status == 404
         await kept.close()
         assert two.closed.is_set()
+
+    asyncio.run(test())
+
+
+def test_who_logs_in_anew_trusts_the_certificates_of_then() -> None:
+    async def test() -> None:
+        contexts = [ssl.create_default_context() for _ in range(2)]
+        settings = [
+            ConnectionSettings("127.0.0.1:1", tls=functools.partial(lambda one: one, context))
+            for context in contexts
+        ]
+        callers = [Caller(Cluster(one), b"key", 0.0) for one in settings]
+        clients = Clients("")
+        client = clients.of(callers[0])
+        made = client.new_cluster()
+        for caller, context in zip(callers, contexts, strict=True):
+            assert clients.of(caller) is client
+            for cluster in (client.cluster, made):
+                assert cluster.settings.tls is not None
+                assert cluster.settings.tls() is context
+        await clients.close()
 
     asyncio.run(test())
