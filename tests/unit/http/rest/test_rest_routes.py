@@ -42,7 +42,7 @@ def test_what_a_path_names_is_a_parameter(route: AnyRoute) -> None:
 
 
 def test_what_is_unknown_of_a_body_is_refused(route: AnyRoute) -> None:
-    told = inspect.type_info(route.body)
+    told = inspect.type_info(route.document)
     assert isinstance(told, inspect.StructType)
     assert told.forbid_unknown_fields
 
