@@ -35,7 +35,7 @@ PIP := $(BIN)/python -m pip install --disable-pip-version-check
 
 $(VENV)/.ready: pyproject.toml $(wildcard setup.py kwire/protocol/records/*kernel.py) | $(BIN)/python
 	@echo "kwire: installing it into $(VENV); compiling its kernels takes a minute or two, once"
-	@$(PIP) -e ".[http,tls]"
+	@$(PIP) -e ".[http,schemas,tls]"
 	@$(BIN)/python -m compileall -q kwire
 	@touch $@
 

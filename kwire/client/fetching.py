@@ -78,7 +78,7 @@ class Fetcher:
         ]
         try:
             answers = await asyncio.gather(*asked)
-        except BaseException:
+        except (Exception, asyncio.CancelledError):
             for one in asked:
                 one.cancel()
             await asyncio.gather(*asked, return_exceptions=True)

@@ -66,6 +66,7 @@ class _Hello(TypedDict):
     anonymous: str
     node_id: int
     logins: dict[str, _Login]
+    registry: tuple[str, int]
     limits: _Limits
 
 
@@ -140,8 +141,13 @@ async def _serve(loop: asyncio.AbstractEventLoop, fd: int) -> None:
     told = hello["limits"]
     timeout_s = told["request_timeout_ms"] / 1000
     limits = ConnectionLimits(told["connections_max"], timeout_s)
-    schemes = list(hello["logins"])
-    serving = Serving(broker, hello["anonymous"], schemes, hello["node_id"])
+    serving = Serving(
+        broker,
+        hello["anonymous"],
+        list(hello["logins"]),
+        registry=hello["registry"],
+        node_id=hello["node_id"],
+    )
     callers = None
     if hello["logins"]:
         from kwire.http.callers import Callers

@@ -16,4 +16,6 @@ class Serving(NamedTuple):
     broker: LocalBroker
     anonymous: str
     schemes: Sequence[str] = ()
+    registry: tuple[str, int] = ("_schemas", 3)
+    """The topic of schemas, and how often it is kept where it is made."""
     node_id: int = -1

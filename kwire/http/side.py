@@ -216,6 +216,7 @@ class HttpSide:
                 }
                 for scheme, login in self._settings.logins.items()
             },
+            "registry": self._settings.registry,
             "limits": self._settings.limits,
         }
         return json.dumps(told).encode()

@@ -102,10 +102,12 @@ class Ended(Struct, frozen=True):
 
 
 class _Transaction:
-    """One producer's. After an error it can only be aborted."""
+    """One producer's. After an error it can only be aborted. `identity` is by what the caller names
+    it: with transaction version 2 that of the producer changes with each transaction."""
 
     def __init__(self, producer: TransactionalProducer) -> None:
         self.producer = producer
+        self.identity = producer.identity
         self.failed_by = ""
 
     async def close(self) -> None:
@@ -133,7 +135,7 @@ class Transactions:
     async def used(self, name: str, producer_id: int, epoch: int) -> AsyncIterator[_Transaction]:
         """The transaction, if these have it; Problem."""
         async with self._open.used(name) as transaction:
-            if transaction.producer.identity != (producer_id, epoch):
+            if transaction.identity != (producer_id, epoch):
                 message = f"transactional id {name}: another producer has taken it over"
                 raise Problem(409, "fenced", message)
             yield transaction

@@ -83,6 +83,8 @@ class Asked:
         self.scope: dict[str, Any] = {
             "type": "http",
             "method": "POST",
+            "scheme": "http",
+            "raw_path": b"/x/n",
             "path_params": {"name": "n"},
             "query_string": query,
             "headers": list(headers),
@@ -190,7 +192,7 @@ def test_a_wait_ends_when_the_client_leaves() -> None:
 
         asked = Asked()
         asking = asyncio.ensure_future(asked.by(endpoint(handler, waits=True)))
-        await begun.wait()
+        await asyncio.wait_for(begun.wait(), 30)
         asked.leave()
         assert await asking == (0, None)
         assert ended.is_set()
@@ -247,6 +249,7 @@ def test_a_stream_ends_when_the_client_leaves() -> None:
         asked = Asked()
         asking = asyncio.ensure_future(asked.by(endpoint(streaming(2, ended))))
         while len(asked.sent) < 3:
+            assert not asking.done(), asking.result()
             await asyncio.sleep(0)
         asked.leave()
         await asking
