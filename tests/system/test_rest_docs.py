@@ -1,4 +1,4 @@
-"""The pages about REST: their commands work as they are written, and what is shown is what comes."""
+"""The pages about REST: their commands work as they are written, and answer what they show."""
 
 from __future__ import annotations
 
