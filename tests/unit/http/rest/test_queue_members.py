@@ -1,4 +1,4 @@
-"""Members of queues, without a broker: ids, what was said of a message, and when a member leaves."""
+"""Members of queues, without a broker: ids, what was said of a message, when a member leaves."""
 
 from __future__ import annotations
 
