@@ -42,6 +42,8 @@ CONNECTIONS = 8
 RATE = 1000
 POSTS_A_SECOND = 1
 MESSAGES_A_POST = 10
+PUBLISHERS_NICE = 10
+"""They stand for programs of other machines."""
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -166,6 +168,7 @@ def _posted(
 def publishers(port: int, count: int, ended: Event) -> None:
     """A process of threads: each posts, reads the answer, and waits for its next time."""
     sent = request(MESSAGES_A_POST, "all")
+    os.nice(PUBLISHERS_NICE)
 
     def post(at: int) -> None:
         connection = socket.create_connection(("127.0.0.1", port))

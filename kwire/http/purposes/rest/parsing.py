@@ -58,7 +58,7 @@ def _wrong_body(text: str) -> Problem:
         400,
         "invalid_body",
         f"{path or 'the body'}: {what[:1].lower()}{what[1:]}",
-        field=path,
+        field=path or None,
         index=int(index.group(1)) if index is not None else None,
     )
 

@@ -168,6 +168,12 @@ def test_json_that_is_deep_is_refused() -> None:
     assert (status, told["error_code"]) == (400, 400)
 
 
+def test_a_body_that_is_wrong_as_a_whole_names_no_field() -> None:
+    status, told = asyncio.run(Asked(b"[]").by(endpoint(echo, body=Body)))
+    assert (status, told["message"]) == (400, "the body: expected `object`, got `array`")
+    assert "field" not in told
+
+
 def test_who_leaves_while_the_body_comes_is_not_answered() -> None:
     async def test() -> None:
         asked = Asked()
