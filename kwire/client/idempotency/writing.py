@@ -34,6 +34,14 @@ POLL_MIN_S, POLL_MAX_S = 0.01, 0.1
 BATCH_BYTES_MAX = 512 << 10
 """Of the messages of several posts in one batch."""
 
+_LOST = (
+    ErrorCode.INVALID_TXN_STATE,
+    ErrorCode.TRANSACTION_ABORTABLE,
+    ErrorCode.CONCURRENT_TRANSACTIONS,
+    ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+    ErrorCode.UNKNOWN_PRODUCER_ID,
+)
+
 PARTITIONS = 16
 REPLICAS_MAX = 3
 TRANSACTIONS_TOPIC = "__transaction_state"
@@ -152,9 +160,9 @@ class GroupWriter:
                 of_partition.setdefault(number, []).append(message)
         try:
             await self._producer.add([*rows, (KEYS_TOPIC, self._partition)])
-        except Fenced:
-            raise OutcomeUnknown from None
         except ClientError as error:
+            if is_lost(error):
+                raise OutcomeUnknown from None
             await self._refuse(tuple(posts), error)
         offsets: dict[int, dict[int, int]] = {number: {} for number in posts}
         sending = [
@@ -196,9 +204,9 @@ class GroupWriter:
             records = [message for number in numbers for message in messages[number]]
             try:
                 at = await self._producer.send(*partition, records)
-            except Fenced:
-                raise OutcomeUnknown from None
             except ClientError as error:
+                if is_lost(error):
+                    raise OutcomeUnknown from None
                 raise PostsRefused(tuple(numbers), error) from None
             for number in numbers:
                 offsets[number][partition[1]] = at
@@ -212,9 +220,9 @@ class GroupWriter:
         ]
         try:
             await self._producer.send(KEYS_TOPIC, self._partition, last)
-        except Fenced:
-            raise OutcomeUnknown from None
         except ClientError as error:
+            if is_lost(error):
+                raise OutcomeUnknown from None
             await self._refuse((), error)
         try:
             await self._producer.commit()
@@ -224,6 +232,12 @@ class GroupWriter:
     async def _refuse(self, numbers: tuple[int, ...], error: ClientError) -> None:
         await self._producer.abort()
         raise PostsRefused(numbers, error) from None
+
+
+def is_lost(error: ClientError) -> bool:
+    """Whether it says that the transaction is not the one that this writer has begun: another one
+    has ended it, or time has."""
+    return isinstance(error, Fenced) or (isinstance(error, RequestFailed) and error.code in _LOST)
 
 
 def size_of(message: Outgoing) -> int:

@@ -108,8 +108,9 @@ async def _whole(receive: Receive) -> bytes | bytearray:
 
 def _url(scope: Scope) -> str:
     host = next((value for name, value in scope["headers"] if name == b"host"), b"")
-    raw_path: bytes = scope["raw_path"]
-    return f"{scope['scheme']}://{host.decode('latin-1')}{raw_path.decode('latin-1')}"
+    raw_path: bytes = scope.get("raw_path", b"")
+    scheme: str = scope.get("scheme", "http")
+    return f"{scheme}://{host.decode('latin-1')}{raw_path.decode('latin-1')}"
 
 
 async def _left(receive: Receive) -> None:

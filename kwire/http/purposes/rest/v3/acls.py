@@ -41,7 +41,7 @@ Deed: TypeAlias = Literal[
     "TWO_PHASE_COMMIT",
 ]
 Permission: TypeAlias = Literal["DENY", "ALLOW"]
-Any: TypeAlias = Literal["ANY"]
+Every: TypeAlias = Literal["ANY"]
 Match: TypeAlias = Literal["MATCH"]
 Name: TypeAlias = Annotated[str, Meta(min_length=1, max_length=249)]
 Text: TypeAlias = Annotated[str, Meta(min_length=1, max_length=1024)]
@@ -51,23 +51,23 @@ class Search(Struct, frozen=True, forbid_unknown_fields=True):
     """Which ACLs; all where nothing is said."""
 
     cluster_id: ClusterId
-    resource_type: Kind | Any = "ANY"
+    resource_type: Kind | Every = "ANY"
     resource_name: Name | None = None
-    pattern_type: Pattern | Any | Match = "ANY"
+    pattern_type: Pattern | Every | Match = "ANY"
     principal: Text | None = None
     host: Text | None = None
-    operation: Deed | Any = "ANY"
-    permission: Permission | Any = "ANY"
+    operation: Deed | Every = "ANY"
+    permission: Permission | Every = "ANY"
 
 
 class SearchToDelete(Struct, frozen=True, forbid_unknown_fields=True):
     """Which ACLs; types are to be said."""
 
     cluster_id: ClusterId
-    resource_type: Kind | Any
-    pattern_type: Pattern | Any | Match
-    operation: Deed | Any
-    permission: Permission | Any
+    resource_type: Kind | Every
+    pattern_type: Pattern | Every | Match
+    operation: Deed | Every
+    permission: Permission | Every
     resource_name: Name | None = None
     principal: Text | None = None
     host: Text | None = None

@@ -7,7 +7,7 @@ from typing import Annotated, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
 from msgspec import Meta, Struct
 
-from kwire.client.cluster import ANY
+from kwire.client.cluster import ANY, Cluster
 from kwire.client.configs import Configs, Resource
 from kwire.client.errors import check
 from kwire.http.purposes.rest.problems import Problem
@@ -199,14 +199,22 @@ async def _found(
         include_documentation=False,
     )
     cluster = call.client.cluster
-    node_id = ANY if owner.broker_id < 0 else owner.broker_id
-    if owner.broker_id >= 0 and not cluster.knows(node_id):
-        await cluster.metadata([])
-        if not cluster.knows(node_id):
-            raise missing(f"There is no broker {node_id}.")
+    node_id = await _asked(cluster, owner)
     result = (await cluster.call(request, node_id)).results[0]
     check(result.error_code, owner.name.rpartition("/")[0] or "cluster", result.error_message)
     return [_shown(links, owner, one) for one in sorted(result.configs, key=_name_of)]
+
+
+async def _asked(cluster: Cluster, owner: _Owner) -> int:
+    """The node that knows these configs; Problem 404 where there is no such broker."""
+    node_id = owner.broker_id
+    if node_id < 0:
+        return ANY
+    if not cluster.knows(node_id):
+        await cluster.metadata([])
+    if not cluster.knows(node_id):
+        raise missing(f"There is no broker {node_id}.")
+    return node_id
 
 
 def _name_of(one: _Described) -> str:
@@ -235,6 +243,7 @@ async def _change(
     validate_only: bool = False,
 ) -> Reply:
     await links_of(call, cluster_id)
+    await _asked(call.client.cluster, owner)
     if changes:
         await Configs(call.client.cluster).alter(
             owner.resource, owner.resource_name, changes, validate_only=validate_only

@@ -15,6 +15,8 @@ BrokerId: TypeAlias = Annotated[int, Meta(ge=0, le=INT32_MAX)]
 ConfigName: TypeAlias = Annotated[str, Meta(min_length=1, max_length=255)]
 ConfigValue: TypeAlias = Annotated[str, Meta(max_length=65_535)]
 CONFIGS_MAX = 1000
+PARTITIONS_MAX = 10_000
+"""What Apache Kafka makes by one request."""
 
 
 class Metadata(Struct, frozen=True):
@@ -146,7 +148,7 @@ class CreateTopicRequest(Struct, frozen=True, forbid_unknown_fields=True):
     """A topic to be created; what is left out is the broker's default."""
 
     topic_name: Topic
-    partitions_count: Annotated[int, Meta(ge=1, le=INT32_MAX)] | None = None
+    partitions_count: Annotated[int, Meta(ge=1, le=PARTITIONS_MAX)] | None = None
     replication_factor: Annotated[int, Meta(ge=1, le=32_767)] | None = None
     replicas_assignments: (
         Annotated[
@@ -161,7 +163,7 @@ class CreateTopicRequest(Struct, frozen=True, forbid_unknown_fields=True):
 class UpdatePartitionCountRequest(Struct, frozen=True, forbid_unknown_fields=True):
     """How many partitions a topic is to have in all."""
 
-    partitions_count: Annotated[int, Meta(ge=1, le=INT32_MAX)]
+    partitions_count: Annotated[int, Meta(ge=1, le=PARTITIONS_MAX)]
 
 
 class TopicData(Struct, frozen=True):

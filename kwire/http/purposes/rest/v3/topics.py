@@ -291,9 +291,15 @@ def routes(prefix: str) -> list[AnyRoute]:
             answers={200: Answered(PartitionDataList, "The partitions.")},
             refusals=(404,),
         ),
+        *_of_partition(of_partition),
+    ]
+
+
+def _of_partition(path: str) -> list[AnyRoute]:
+    return [
         Route(
             "GET",
-            of_partition,
+            path,
             partition,
             summary="Get a partition",
             tag=TAG,
@@ -304,7 +310,7 @@ def routes(prefix: str) -> list[AnyRoute]:
         ),
         Route(
             "GET",
-            of_partition + "/replicas",
+            path + "/replicas",
             replicas,
             summary="List replicas",
             tag=TAG,
@@ -315,7 +321,7 @@ def routes(prefix: str) -> list[AnyRoute]:
         ),
         Route(
             "GET",
-            of_partition + "/replicas/{broker_id}",
+            path + "/replicas/{broker_id}",
             replica,
             summary="Get a replica",
             tag=TAG,

@@ -1,0 +1,164 @@
+"""Publishing with an `Idempotency-Key`: what a retry gets, what is refused, whose rights decide."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+pytest.importorskip("starlette")
+pytest.importorskip("msgspec")
+
+from kwire.client.idempotency.key_records import KEY_CHARACTERS_MAX, KEYS_TOPIC
+from kwire.testing.cluster import wait_for
+from tests.support.rest import Answer, Rest, text64
+from tests.support.sasl import USERS
+from tests.support.wire import WireClient
+from tests.system.test_http import children, port_of
+from tests.system.test_http_callers import Secure, header
+
+SETTINGS = {
+    "offsets.topic.num.partitions": "1",
+    "transaction.state.log.num.partitions": "1",
+    "http.listeners": "http://127.0.0.1:0",
+}
+_numbers = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[Secure]:
+    with Secure(SETTINGS) as one:
+        yield one
+
+
+def caller(broker: Secure, user: str) -> Rest:
+    return Rest(port_of(broker), {"Authorization": header(user, USERS[user])})
+
+
+@pytest.fixture(scope="module")
+def rest(broker: Secure) -> Rest:
+    return caller(broker, "admin")
+
+
+@pytest.fixture
+def topic(broker: Secure) -> str:
+    name = f"once-{next(_numbers)}"
+    with WireClient(broker.bootstrap) as client:
+        client.create_topic(name, 2, {"max.message.bytes": "2000"})
+    return name
+
+
+def publish(rest: Rest, topic: str, key: str, *values: str, **more: Any) -> Answer:
+    body = {"messages": [{"value": text64(value)} for value in values], **more}
+    return rest.ask("POST", f"/topics/{topic}/messages", body, {"Idempotency-Key": key})
+
+
+def kept(rest: Rest, topic: str) -> int:
+    """How many committed messages there are."""
+    found = [rest.read(topic, index, 0, isolation="read_committed", wait_ms=0) for index in (0, 1)]
+    return sum(len(one.told["messages"]) for one in found if one.status == 200)
+
+
+def test_the_same_request_gives_the_same_offsets(broker: Secure, rest: Rest, topic: str) -> None:
+    first = publish(rest, topic, "a", "one", "two")
+    assert first.status == 200
+    assert "idempotent-replayed" not in first.headers
+    again = publish(rest, topic, "a", "one", "two", acks="1")
+    assert (again.told, again.headers["idempotent-replayed"]) == (first.told, "true")
+    (process,) = children(broker.pid)
+    os.kill(process, signal.SIGKILL)
+    wait_for(lambda: children(broker.pid) not in ([process], []), "another process", 60.0)
+    assert publish(rest, topic, "a", "one", "two").told == first.told
+    assert kept(rest, topic) == 2
+    assert publish(rest, topic, "b", "one", "two").told != first.told
+
+
+def test_another_body_with_the_same_key_is_refused(rest: Rest, topic: str) -> None:
+    assert publish(rest, topic, "used", "one").status == 200
+    for answer in (
+        publish(rest, topic, "used", "other"),
+        publish(rest, topic, "used", "one", "one"),
+        publish(rest, "once-0", "used", "one") if topic != "once-0" else None,
+    ):
+        if answer is not None:
+            assert (answer.status, answer.told["header"]) == (422, "Idempotency-Key")
+    assert kept(rest, topic) == 1
+
+
+def test_requests_of_one_key_at_once_are_one(rest: Rest, topic: str) -> None:
+    with ThreadPoolExecutor(12) as threads:
+        answers = list(threads.map(lambda _: publish(rest, topic, "busy", "v"), range(12)))
+    assert {answer.status for answer in answers} == {200}
+    assert all(answer.told == answers[0].told for answer in answers)
+    assert kept(rest, topic) == 1
+
+
+def test_what_the_broker_refuses_costs_others_nothing(rest: Rest, topic: str) -> None:
+    def one(number: int) -> Answer:
+        return publish(rest, topic, f"many-{number}", "x" * 5000 if number % 4 == 0 else "x")
+
+    with ThreadPoolExecutor(12) as threads:
+        answers = list(threads.map(one, range(12)))
+    assert [answer.status for answer in answers] == [400, 200, 200, 200] * 3
+    assert answers[0].told["error"] == "message_too_large"
+    assert kept(rest, topic) == 9
+    # Nothing is kept by its key: it may be sent again, smaller.
+    assert publish(rest, topic, "many-0", "x").status == 200
+
+
+@pytest.mark.parametrize(
+    ("key", "more", "named"),
+    [
+        ("", {}, "Idempotency-Key"),
+        ("with space", {}, "Idempotency-Key"),
+        ("a" * (KEY_CHARACTERS_MAX + 1), {}, "Idempotency-Key"),
+        ("zero", {"acks": "0"}, "acks"),
+    ],
+)
+def test_what_is_wrong_is_named(
+    rest: Rest, topic: str, key: str, more: dict[str, str], named: str
+) -> None:
+    answer = publish(rest, topic, key, "v", **more)
+    assert answer.status == 400
+    assert named in (answer.told.get("header"), answer.told.get("field"))
+
+
+def test_a_topic_that_is_not_there(rest: Rest) -> None:
+    assert publish(rest, "missing", "key", "v").status == 404
+
+
+def test_rights_and_keys_are_those_of_the_principal(broker: Secure, rest: Rest, topic: str) -> None:
+    (cluster,) = rest.ask("GET", "/v3/clusters").told["data"]
+    acls = f"/v3/clusters/{cluster['cluster_id']}/acls:batch"
+    alice = caller(broker, "alice")
+    assert publish(rest, topic, "shared", "of admin").status == 200
+    assert publish(alice, topic, "shared", "of alice").status in (403, 404)
+
+    def allow(kind: str, name: str, *operations: str, pattern: str = "LITERAL") -> None:
+        one = {
+            "resource_type": kind,
+            "resource_name": name,
+            "pattern_type": pattern,
+            "principal": "User:alice",
+            "host": "*",
+            "permission": "ALLOW",
+        }
+        data = [one | {"operation": operation} for operation in operations]
+        assert rest.ask("POST", acls, {"data": data}).status == 201
+
+    allow("TOPIC", topic, "WRITE")
+    allow("TOPIC", KEYS_TOPIC, "READ", "WRITE")
+    assert wait_for(
+        lambda: publish(alice, topic, "shared", "of alice").status == 403, "half of the rights"
+    )
+    allow("TRANSACTIONAL_ID", "kwire-rest-alice-", "WRITE", "DESCRIBE", pattern="PREFIXED")
+    assert wait_for(
+        lambda: publish(alice, topic, "shared", "of alice").status == 200, "all of the rights"
+    )
+    assert kept(rest, topic) == 2
+    assert publish(Rest(rest.port), topic, "shared", "of nobody").status == 401
