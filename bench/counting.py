@@ -50,8 +50,8 @@ COUNTING: list[tuple[Any, list[tuple[str, str]]]] = [
             (
                 """\
         counts, timed = route.counts, None
-        if self._turn_s >= counts.due_s:
-            timed = counts.begun(self._turn_s, len(body))
+        if self.turn_s >= counts.due_s:
+            timed = counts.begun(self.turn_s, len(body))
 """,
                 "        timed = None\n",
             ),
@@ -142,14 +142,15 @@ COUNTING: list[tuple[Any, list[tuple[str, str]]]] = [
         [
             (
                 """\
-        if throttled is None:
-            for target in self._targets:
-                size_bytes = target.result.size_bytes
-                if size_bytes:
-                    if self._replica_id < 0:
-                        target.partition.traffic.bytes_out += size_bytes
-                    else:
-                        target.partition.traffic.replication_bytes_out += size_bytes
+        for target in self._targets:
+            size_bytes = target.result.size_bytes
+            if size_bytes:
+                sent_bytes += size_bytes
+                with_records += 1
+                if self._replica_id < 0:
+                    target.partition.traffic.bytes_out += size_bytes
+                else:
+                    target.partition.traffic.replication_bytes_out += size_bytes
 """,
                 "",
             )

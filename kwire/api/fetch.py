@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kwire.api.shared.fetch_size import sizes_without_records
+from kwire.api.shared.fetch_size import SIZES, sizes_without_records
 from kwire.api.shared.leader_hints import HINTED_ERRORS, LeaderHints, missing_partition_error
 from kwire.log.types import COMMITTED, HIGH_WATERMARK, ISOLATION_LEVELS, LOG_END, READ_COMMITTED
 from kwire.pending import Answer, Pending
@@ -95,6 +95,7 @@ class _Fetch:
         "_session",
         "_targets",
         "_topic_ids",
+        "_turn_s",
     )
 
     def __init__(self, context: RequestContext, request: m.FetchRequest) -> None:
@@ -107,6 +108,7 @@ class _Fetch:
         self._refused: list[tuple[SessionPartition, ReadResult]] = []
         self._response: m.FetchResponse | None = None
         self._pending: Pending[m.FetchResponse] | None = None
+        self._turn_s = 0.0
         self._consumer: Sensor | None = None
         """What its answer is counted for."""
         self._is_asked = False
@@ -116,7 +118,7 @@ class _Fetch:
         if not isinstance(asked, list):
             self._limits()
             is_bound = self._consumer is not None or self._is_asked
-            return (self._throttled() if is_bound else None) or _error(asked)
+            return (self._throttled(0, 0) if is_bound else None) or _error(asked)
         limits = self._limits()
         refused = self._follower_refused(limits)
         for partition in asked:
@@ -131,18 +133,29 @@ class _Fetch:
         return self._pending
 
     def _finish(self) -> None:
-        throttled = None
-        if self._consumer is not None or self._is_asked:
-            throttled = self._throttled()
+        sent_bytes = with_records = 0
+        for target in self._targets:
+            size_bytes = target.result.size_bytes
+            if size_bytes:
+                sent_bytes += size_bytes
+                with_records += 1
+                if self._replica_id < 0:
+                    target.partition.traffic.bytes_out += size_bytes
+                else:
+                    target.partition.traffic.replication_bytes_out += size_bytes
+        throttled, consumer = None, self._consumer
+        if consumer is not None and not self._is_asked:
+            # Nearly always it is within the quota for certain: this is `Sensor.count`.
+            context = self._context
+            pending = consumer.pending + self._response_bytes(sent_bytes, with_records)
+            now_s = self._turn_s if self._pending is None else context.parts.loop.time()
+            if pending <= consumer.room and now_s < consumer.quiet_until_s:
+                consumer.pending, consumer.counted_s = pending, now_s
+            else:
+                throttled = self._throttled(sent_bytes, with_records)
+        elif self._is_asked:
+            throttled = self._throttled(sent_bytes, with_records)
         self._response = response = throttled or self._answer()
-        if throttled is None:
-            for target in self._targets:
-                size_bytes = target.result.size_bytes
-                if size_bytes:
-                    if self._replica_id < 0:
-                        target.partition.traffic.bytes_out += size_bytes
-                    else:
-                        target.partition.traffic.replication_bytes_out += size_bytes
         if self._pending is not None:
             self._pending.complete(response)
 
@@ -207,11 +220,13 @@ class _Fetch:
             connection.is_follower = replica_id >= 0
             rates = connection.rates
             if rates is not None and replica_id < 0:
-                if rates.request is not None:
+                if connection.is_measured and rates.request is not None:
                     self._is_asked = connection.is_read(self._context)
-                self._consumer = consumer = rates.consumer
-                if consumer is not None and bytes_max > consumer.window_bytes_max:
-                    bytes_max = consumer.window_bytes_max
+                consumer = rates.consumer
+                if consumer is not None:
+                    self._consumer, self._turn_s = consumer, connection.turn_s
+                    if bytes_max > consumer.window_bytes_max:
+                        bytes_max = consumer.window_bytes_max
         if replica_id >= 0:
             isolation = LOG_END
         elif request.isolation_level == READ_COMMITTED:
@@ -290,27 +305,29 @@ class _Fetch:
                 session.rotate((asked.topic, asked.index))
         return new
 
-    def _throttled(self) -> m.FetchResponse | None:
+    def _response_bytes(self, sent_bytes: int, with_records: int) -> int:
+        """How large the answer will be, but for names and transactions that were aborted. A
+        partition without records counts in a full answer alone."""
+        version = self._context.api_version
+        empty_bytes, partition_bytes = SIZES.get(version) or sizes_without_records(version)
+        if self._session is None or self._request.session_epoch == INITIAL_EPOCH:
+            with_records = len(self._targets)
+        if self._refused:
+            with_records += len(self._refused)
+        return empty_bytes + sent_bytes + partition_bytes * with_records
+
+    def _throttled(self, sent_bytes: int, with_records: int) -> m.FetchResponse | None:
         """The answer to a consumer over its quota: nothing that was read, and nothing that the
-        session would have to remember."""
-        context, consumer, response_bytes = self._context, self._consumer, 0
-        connection = context.connection
+        session would have to remember. None to one within it, for which the answer is counted."""
+        connection, response_bytes = self._context.connection, 0
         assert connection is not None
-        if consumer is not None:
-            # How large the answer will be, but for names and transactions that were aborted. A
-            # partition without records counts in a full answer alone.
-            response_bytes, partition_bytes = sizes_without_records(context.api_version)
-            response_bytes += partition_bytes * len(self._refused)
-            is_full = self._session is None or self._request.session_epoch == INITIAL_EPOCH
-            for target in self._targets:
-                records_bytes = target.result.size_bytes
-                if records_bytes or is_full:
-                    response_bytes += records_bytes + partition_bytes
-            if not self._is_asked and consumer.count(response_bytes, context.parts.loop.time()):
-                return None
-        wait_ms = connection.charge_read(context, response_bytes)
+        if self._consumer is not None:
+            response_bytes = self._response_bytes(sent_bytes, with_records)
+        wait_ms = connection.charge_read(self._context, response_bytes)
         if wait_ms <= 0:
             return None
+        for target in self._targets:
+            target.partition.traffic.bytes_out -= target.result.size_bytes
         response = m.FetchResponse(throttle_time_ms=wait_ms)
         if self._session is not None:
             if self._request.session_epoch == INITIAL_EPOCH:

@@ -34,6 +34,7 @@ from kwire.server.watched_requests import MUTATIONS, WatchedRequests
 
 if TYPE_CHECKING:
     from kwire.quota.client_quotas import ClientRates, KnownClients
+    from kwire.quota.sensor import Sensor
     from kwire.server.request_counts import RequestCounts, Timed
 
 logger = logging.getLogger(__name__)
@@ -75,6 +76,7 @@ class BrokerConnection(PausedConnection):
         """Whether nothing is attached to the arrival step but quotas."""
         self._watched = WatchedRequests(setup.steps, setup.loop)
         self.is_read = self._watched.is_read
+        self.is_measured = False
         self.client_software_name = "unknown"
         self.client_software_version = "unknown"
         self.last_active_s = self.opened_s = 0.0
@@ -86,7 +88,7 @@ class BrokerConnection(PausedConnection):
         self._output_bytes = 0
         self.sends_files = False
         self._in_batch = False
-        self._turn_s = 0.0  # the loop's time when this began to execute requests
+        self.turn_s = 0.0
         self._refusal: str | None = None
         self._ended = False  # the client sends nothing any more, but still reads
         self._on_close: list[Callable[[], None]] = []
@@ -173,7 +175,7 @@ class BrokerConnection(PausedConnection):
         blocking, self._blocking = self._blocking, None
         if blocking is not None and blocking.pending is not None:
             blocking.pending.cancel()
-        self._turn_s = self._loop.time()
+        self.turn_s = self._loop.time()
         while self._queue and self._blocking not in BETWEEN and not self._is_promised():
             body = self._queue.popleft()
             if int.from_bytes(body[:2], "big", signed=True) == PRODUCE_KEY:
@@ -185,7 +187,7 @@ class BrokerConnection(PausedConnection):
 
     def _run_late_produces(self) -> None:
         """The connection is gone, and the request that was checked meanwhile is appended."""
-        self._turn_s = self._loop.time()
+        self.turn_s = self._loop.time()
         while self._queue and self._blocking is None:
             body = self._queue.popleft()
             if int.from_bytes(body[:2], "big", signed=True) == PRODUCE_KEY:
@@ -219,7 +221,7 @@ class BrokerConnection(PausedConnection):
     def frame_received(self, frame: memoryview) -> None:
         if not self._in_batch:
             self._in_batch = True
-            self._turn_s = self.last_active_s = self._loop.time()
+            self.turn_s = self.last_active_s = self._loop.time()
         if self._blocking is None and not self._queue and not self._writing_paused:
             self._execute(frame)
             return
@@ -234,8 +236,8 @@ class BrokerConnection(PausedConnection):
             self.last_active_s = self._loop.time()  # it was a part of a request
         if self._output:
             self._send_output()
-        if self._watched.begun_ns:
-            self._watched.lap(self._turn_s)
+        if self.is_measured:
+            self._measured()
         if len(self.unreplied_writes) > UNREPLIED_WRITES_KEPT:
             self.unreplied_writes = [w for w in self.unreplied_writes if not w.done]
 
@@ -269,8 +271,8 @@ class BrokerConnection(PausedConnection):
         if route.takes_turns and self._is_for_later(body):
             return
         counts, timed = route.counts, None
-        if self._turn_s >= counts.due_s:
-            timed = counts.begun(self._turn_s, len(body))
+        if self.turn_s >= counts.due_s:
+            timed = counts.begun(self.turn_s, len(body))
         context = RequestContext(self._parts, self, api_key, version, correlation_id, client_id)
         if not self.plain_allowed:
             known = self._known_clients
@@ -279,9 +281,20 @@ class BrokerConnection(PausedConnection):
                     rates = known[client_id]
                 except KeyError:
                     rates = self._rates_of(client_id)
-                # Nearly all clients are bound by nothing, nor was the one of the request before.
-                if rates is not None or self.rates is not None or api_key in MUTATIONS:
-                    self._count_for_quotas(rates, context, len(body))
+                if rates is not self.rates:
+                    self._bound_by(rates)
+                if rates is None:
+                    if api_key in MUTATIONS:
+                        self._watched.asks(None, context, len(body))
+                elif api_key == PRODUCE_KEY and (producer := rates.producer) is not None:
+                    self._count_produce(rates, producer, context, len(body))
+                elif api_key in MUTATIONS:
+                    self._measure(rates, context, len(body))
+                elif (by_time := rates.request) is not None:
+                    if by_time.skipped:
+                        by_time.skipped -= 1
+                    else:
+                        self._measure(rates, context, len(body))
             elif not (self._passes_arrival or self._arrives(route, context, body, offset, timed)):
                 return
         try:
@@ -330,7 +343,7 @@ class BrokerConnection(PausedConnection):
         if self.is_authenticated and self._setup.steps.quotas is not None:
             rates = self._rates_of(context.client_id)
             self._bound_by(rates)
-            self._watched.counts(rates, context, context.api_key, len(body), self._turn_s)
+            self._measure(rates, context, len(body))
         refusal = self._watched.arrives(context, body, self.is_authenticated)
         if refusal is None:
             faulted = self._watched.faulted(route, context, body, at)
@@ -346,32 +359,42 @@ class BrokerConnection(PausedConnection):
         self._answer_in_turn(Slot(context, route.counts, timed), outcome)
         return False
 
-    def _count_for_quotas(
+    def _count_produce(
+        self, rates: ClientRates, producer: Sensor, context: RequestContext, request_bytes: int
+    ) -> None:
+        by_time = rates.request
+        if by_time is not None:
+            if not by_time.skipped:
+                self._measure(rates, context, request_bytes)
+                return
+            by_time.skipped -= 1
+        pending, now_s = producer.pending + request_bytes, self.turn_s
+        if pending <= producer.room and now_s < producer.quiet_until_s:  # as `Sensor.count`
+            producer.pending, producer.counted_s = pending, now_s
+        else:
+            self._watched.asks(rates, context, request_bytes)
+
+    def _measure(
         self, rates: ClientRates | None, context: RequestContext, request_bytes: int
     ) -> None:
-        """The arrival step where nothing but quotas is attached to it: no request is refused."""
-        if rates is not self.rates:
-            self._bound_by(rates)
-        api_key = context.api_key
-        by_time = None if rates is None else rates.request
-        if (by_time is not None and not by_time.skipped) or api_key in MUTATIONS:
-            self._watched.counts(rates, context, api_key, request_bytes, self._turn_s)
-        elif rates is not None:  # what `counts` does of it, for nearly all requests
-            if by_time is not None:
-                by_time.skipped -= 1
-            producer = rates.producer if api_key == PRODUCE_KEY else None
-            if producer is not None and not producer.count(request_bytes, self._turn_s):
-                self._watched.asks(rates, context, request_bytes)
+        self.is_measured = True
+        self._watched.counts(rates, context, context.api_key, request_bytes, self.turn_s)
+
+    def _measured(self) -> None:
+        """The requests of this turn are executed."""
+        self.is_measured = False
+        if self._watched.begun_ns:
+            self._watched.lap(self.turn_s)
 
     def _rates_of(self, client_id: str | None) -> ClientRates | None:
         quotas = self._setup.steps.quotas
         assert quotas is not None
-        return quotas.client(self.principal, client_id, int(self._turn_s * 1000))
+        return quotas.client(self.principal, client_id, int(self.turn_s * 1000))
 
     def _bound_by(self, rates: ClientRates | None) -> None:
         """The next request is of a client with these rates."""
         if self._watched.begun_ns and rates is not self.rates:
-            self._watched.lap(self._turn_s)
+            self._watched.lap(self.turn_s)
         self.rates = rates
 
     def _charge(self, context: RequestContext, outcome: Response) -> None:
@@ -383,7 +406,7 @@ class BrokerConnection(PausedConnection):
         rates = self.rates
         if rates is None:
             return 0
-        now_s = self._turn_s if self._in_batch else self._loop.time()
+        now_s = self.turn_s if self._in_batch else self._loop.time()
         wait_ms = self._watched.charge_read(rates, context, response_bytes, now_s)
         if wait_ms > 0 and context not in self._watched.open:  # those wait from their response on
             self._make_wait(context, wait_ms)
@@ -478,15 +501,15 @@ class BrokerConnection(PausedConnection):
 
     def _run_queue(self) -> None:
         queue = self._queue
-        self._turn_s = self._loop.time()
+        self.turn_s = self._loop.time()
         if self._throttle_timer is not None and self._blocking is None:
             self._blocking = MUTED
         while queue and self._blocking is None and not self._writing_paused and not self._closed:
             body = queue.popleft()
             self._queued_bytes -= len(body)
             self._execute(memoryview(body))
-        if self._watched.begun_ns and not self._in_batch:
-            self._watched.lap(self._turn_s)
+        if self.is_measured and not self._in_batch:
+            self._measured()
         if not queue and self._blocking is None and self._refusal is not None:
             reason, self._refusal = self._refusal, None
             self._refuse(reason)

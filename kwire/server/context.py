@@ -48,13 +48,17 @@ class Connection(Protocol):
     `bytes_stored` counts what was written by it, `is_follower` says that its last Fetch was one of
     a follower, `unreplied_writes` are those of
     requests that are never answered, `sends_files` says whether parts of files may be sent as they
-    are. `rates` are what the client of its newest request is bound by.
+    are. `rates` are what the client of its newest request is bound by; `is_measured` says that the
+    time of its requests may be measured now. `turn_s` is the loop's time when it began to execute
+    requests, in the turn that executes them.
     """
 
     client_software_name: str
     client_software_version: str
     bytes_stored: int
     is_follower: bool
+    is_measured: bool
+    turn_s: float
     rates: ClientRates | None
     unreplied_writes: list[Pending[None]]
 

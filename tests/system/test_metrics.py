@@ -16,6 +16,7 @@ from tests.support.share.dialogue import PROPERTIES, World
 from tests.support.share.member import ACCEPT
 from tests.support.wire import WireClient, fetch_request
 from tests.system.test_http import port_of
+from tests.system.test_quotas import set_quota
 
 pytest.importorskip("uvicorn")
 pytest.importorskip("prometheus_client")
@@ -159,6 +160,28 @@ def test_a_client_that_has_fetched_as_a_follower_is_one_again(
     found = changes(before, scrape(url), [count])
     by_request = {dict(labels)["request"]: value for (_, labels), value in found.items()}
     assert by_request == {"FetchFollower": 1, "FetchConsumer": 2, "Fetch": 3}
+
+
+def test_what_a_consumer_over_its_quota_does_not_get_is_not_counted(
+    broker: Broker, scraped: tuple[str, Scrape, Scrape], client: WireClient
+) -> None:
+    traffic = "kafka_server_brokertopicmetrics_"
+    set_quota(client, "consumer_byte_rate", 1.0)
+    try:
+        before = scrape(scraped[0])
+        with WireClient(broker.bootstrap) as other:
+            answer = other.call(fetch_request(TOPIC, {0: 0}), 12)
+        assert answer.throttle_time_ms > 0
+        assert answer.responses == []
+        after = scrape(scraped[0])
+    finally:
+        set_quota(client, "consumer_byte_rate", None)
+    names = [f"{traffic}bytesout_total", f"{traffic}totalfetchrequests_total"]
+    of_topic = frozenset({("topic", TOPIC)})
+    assert changes(before, after, names) == {
+        (names[1], of_topic): 1,
+        (names[1], frozenset()): 1,
+    }
 
 
 def test_the_process_is_told_of_too(scraped: tuple[str, Scrape, Scrape]) -> None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import functools
-
 from kwire.protocol import messages as m
 
 SIZE_PREFIX_BYTES = 4
 
 
-@functools.cache
+SIZES: dict[int, tuple[int, int]] = {}
+"""What `sizes_without_records` has found, by version."""
+
+
 def sizes_without_records(version: int) -> tuple[int, int]:
     """(bytes of a response without partitions, bytes that each partition adds to its records).
 
@@ -19,4 +20,5 @@ def sizes_without_records(version: int) -> tuple[int, int]:
     partition = m.FetchResponse.PartitionData(records=b"", aborted_transactions=None)
     one = m.FetchResponse(responses=[topic(partitions=[partition])])
     empty_bytes = len(m.FetchResponse().encode(version))
-    return SIZE_PREFIX_BYTES + empty_bytes, len(one.encode(version)) - empty_bytes
+    found = SIZES[version] = SIZE_PREFIX_BYTES + empty_bytes, len(one.encode(version)) - empty_bytes
+    return found
