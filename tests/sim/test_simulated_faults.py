@@ -51,6 +51,46 @@ def test_when_the_faults_are_over_nobody_is_down(kind: str, told: str) -> None:
     asyncio.run(run())
 
 
+@pytest.mark.parametrize("choice", [0, 1])
+def test_a_leader_is_moved_to_another_replica_and_nobody_ends(choice: int) -> None:
+    async def run() -> None:
+        async with simulated_cluster(2, minutes=0) as cluster:
+            await cluster.create_topic("t", 2)
+            await cluster.in_sync()
+            [before, other] = cluster.led()
+            faults = Faults(cluster, [Fault(0, 0.1, "leader moved", 1.0, 0, (0, choice, 0))])
+            await cluster._outside(faults.run(cluster.now, 10.0))
+            [after, same] = cluster.led()
+            assert (after.topic, after.partition) == ("t", 0)
+            assert after.leader == before.others[choice]
+            assert set(after.replicas) == set(before.replicas)
+            assert same == other
+            assert all(cluster.nodes.is_up(broker) for broker in cluster.brokers)
+
+    asyncio.run(run())
+
+
+def test_slow_links_of_two_faults_end_with_the_later_one() -> None:
+    """The end of the first was the end of both."""
+
+    async def run() -> None:
+        async with simulated_cluster(1, minutes=0, brokers=1) as cluster:
+            began, conditions = cluster.now, cluster.simulation.network.conditions
+            plan = [
+                Fault(0, 0.0, "network slow", 2.0, 0, (0, 0, 0)),
+                Fault(1, 1.0, "network slow", 4.0, 0, (0, 0, 0)),
+                Fault(2, 1.0, "connections reset", 4.0, 0, (0, 0, 0)),
+            ]
+            cluster.outside.create_task(Faults(cluster, plan).run(began, 20.0))
+            await asyncio.sleep(3.0)
+            assert conditions.slow_per_million
+            assert conditions.reset_per_million
+            await asyncio.sleep(4.0)
+            assert (conditions.slow_per_million, conditions.reset_per_million) == (0, 0)
+
+    asyncio.run(run())
+
+
 @pytest.mark.parametrize("module", ["aiokafka.client", "shop"])
 def test_an_assertion_inside_of_the_client_ends_the_process_and_one_of_the_code_the_run(
     module: str,
