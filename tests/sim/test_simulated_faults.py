@@ -118,6 +118,33 @@ def test_an_assertion_inside_of_the_client_ends_the_process_and_one_of_the_code_
         assert lives == [0, 1, 2]
 
 
+@pytest.mark.parametrize("file", ["/lib/aiokafka/group_coordinator.py", "/app/shop.py"])
+def test_an_error_that_nobody_reads_of_a_task_of_the_client_is_not_one_of_the_application(
+    file: str,
+) -> None:
+    """A process is told to stop while it commits: aiokafka shields the commit, whose error then
+    nobody reads. asyncio logs it, and the mended example failed."""
+    scope: dict[str, object] = {}
+    exec(compile("async def commit():\n    raise OSError('no coordinator')", file, "exec"), scope)
+
+    async def work() -> None:
+        asyncio.get_running_loop().create_task(scope["commit"]())
+        await asyncio.sleep(1)
+        gc.collect()
+
+    async def run() -> None:
+        async with simulated_cluster(1, minutes=0, brokers=1) as cluster:
+            await cluster.process(work).finished()
+            told = [event.what for event in cluster.history if "a task of the client" in event.what]
+            assert told == ["a task of the client fails: OSError('no coordinator')"]
+
+    if "aiokafka" in file:
+        asyncio.run(run())
+    else:
+        with pytest.raises(RunFailed, match="exception was never retrieved"):
+            asyncio.run(run())
+
+
 def test_a_killed_process_that_waits_in_its_finally_clauses_leaves_nothing_behind(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
