@@ -12,6 +12,7 @@ import typer
 
 from kwire.cli import trace_options as options
 from kwire.cli.options import CommandConfig
+from kwire.cli.proxy_tls import TlsCertificate, TlsKey, tls_of
 from kwire.client.errors import ClientError
 from kwire.trace.files import STDOUT, TraceWriter
 from kwire.trace.filters import Filters
@@ -50,18 +51,8 @@ def proxy(
     advertise: Annotated[
         str, typer.Option("--advertise", help="The host that clients are told; else as they came.")
     ] = "",
-    tls_cert: Annotated[
-        str | None,
-        typer.Option(
-            "--tls-cert",
-            show_default=False,
-            help="Take TLS from clients, with this certificate and its chain (PEM).",
-        ),
-    ] = None,
-    tls_key: Annotated[
-        str | None,
-        typer.Option("--tls-key", show_default=False, help="The key of --tls-cert (PEM)."),
-    ] = None,
+    tls_cert: TlsCertificate = None,
+    tls_key: TlsKey = None,
     command_config: CommandConfig = None,
 ) -> None:
     """Stand in front of a cluster and show what its clients ask and get.
@@ -71,7 +62,6 @@ def proxy(
     to the cluster and logs in for its clients. With --tls-cert and --tls-key its clients speak TLS.
     """
     from kwire.cli.client import connection_settings
-    from kwire.cli.proxy_tls import tls_of
     from kwire.client.address import parse_address, parse_addresses
     from kwire.network.loop import new_event_loop
     from kwire.trace.proxy.server import Proxy

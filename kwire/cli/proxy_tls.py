@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from kwire.client.errors import ClientError
 
 if TYPE_CHECKING:
     import ssl
+
+TlsCertificate = Annotated[
+    str | None,
+    typer.Option(
+        "--tls-cert",
+        show_default=False,
+        help="Take TLS from clients, with this certificate and its chain (PEM).",
+    ),
+]
+TlsKey = Annotated[
+    str | None,
+    typer.Option("--tls-key", show_default=False, help="The key of --tls-cert (PEM)."),
+]
 
 
 def tls_of(certificate: str | None, key: str | None) -> ssl.SSLContext | None:

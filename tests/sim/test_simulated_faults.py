@@ -51,6 +51,46 @@ def test_when_the_faults_are_over_nobody_is_down(kind: str, told: str) -> None:
     asyncio.run(run())
 
 
+@pytest.mark.parametrize("choice", [0, 1])
+def test_a_leader_is_moved_to_another_replica_and_nobody_ends(choice: int) -> None:
+    async def run() -> None:
+        async with simulated_cluster(2, minutes=0) as cluster:
+            await cluster.create_topic("t", 2)
+            await cluster.in_sync()
+            [before, other] = cluster.led()
+            faults = Faults(cluster, [Fault(0, 0.1, "leader moved", 1.0, 0, (0, choice, 0))])
+            await cluster._outside(faults.run(cluster.now, 10.0))
+            [after, same] = cluster.led()
+            assert (after.topic, after.partition) == ("t", 0)
+            assert after.leader == before.others[choice]
+            assert set(after.replicas) == set(before.replicas)
+            assert same == other
+            assert all(cluster.nodes.is_up(broker) for broker in cluster.brokers)
+
+    asyncio.run(run())
+
+
+def test_slow_links_of_two_faults_end_with_the_later_one() -> None:
+    """The end of the first was the end of both."""
+
+    async def run() -> None:
+        async with simulated_cluster(1, minutes=0, brokers=1) as cluster:
+            began, conditions = cluster.now, cluster.simulation.network.conditions
+            plan = [
+                Fault(0, 0.0, "network slow", 2.0, 0, (0, 0, 0)),
+                Fault(1, 1.0, "network slow", 4.0, 0, (0, 0, 0)),
+                Fault(2, 1.0, "connections reset", 4.0, 0, (0, 0, 0)),
+            ]
+            cluster.outside.create_task(Faults(cluster, plan).run(began, 20.0))
+            await asyncio.sleep(3.0)
+            assert conditions.slow_per_million
+            assert conditions.reset_per_million
+            await asyncio.sleep(4.0)
+            assert (conditions.slow_per_million, conditions.reset_per_million) == (0, 0)
+
+    asyncio.run(run())
+
+
 @pytest.mark.parametrize("module", ["aiokafka.client", "shop"])
 def test_an_assertion_inside_of_the_client_ends_the_process_and_one_of_the_code_the_run(
     module: str,
@@ -76,6 +116,33 @@ def test_an_assertion_inside_of_the_client_ends_the_process_and_one_of_the_code_
     else:
         asyncio.run(run())
         assert lives == [0, 1, 2]
+
+
+@pytest.mark.parametrize("file", ["/lib/aiokafka/group_coordinator.py", "/app/shop.py"])
+def test_an_error_that_nobody_reads_of_a_task_of_the_client_is_not_one_of_the_application(
+    file: str,
+) -> None:
+    """A process is told to stop while it commits: aiokafka shields the commit, whose error then
+    nobody reads. asyncio logs it, and the mended example failed."""
+    scope: dict[str, object] = {}
+    exec(compile("async def commit():\n    raise OSError('no coordinator')", file, "exec"), scope)
+
+    async def work() -> None:
+        asyncio.get_running_loop().create_task(scope["commit"]())
+        await asyncio.sleep(1)
+        gc.collect()
+
+    async def run() -> None:
+        async with simulated_cluster(1, minutes=0, brokers=1) as cluster:
+            await cluster.process(work).finished()
+            told = [event.what for event in cluster.history if "a task of the client" in event.what]
+            assert told == ["a task of the client fails: OSError('no coordinator')"]
+
+    if "aiokafka" in file:
+        asyncio.run(run())
+    else:
+        with pytest.raises(RunFailed, match="exception was never retrieved"):
+            asyncio.run(run())
 
 
 def test_a_killed_process_that_waits_in_its_finally_clauses_leaves_nothing_behind(

@@ -12,6 +12,7 @@ import asyncio
 import functools
 from collections.abc import Callable, Coroutine
 from contextvars import Context
+from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 from kwire.testing.simulation import refusals
@@ -25,6 +26,7 @@ from kwire.testing.simulation.loop import (
 
 T = TypeVar("T")
 
+CLIENT_FOLDER = "aiokafka"
 CALLBACK_S = 5e-6
 TIMER_MIN_S = 1e-6
 
@@ -70,6 +72,16 @@ class ApplicationLoop(SimulatedLoop):
         self._advance = advance
         self._number = 0
         self._armed: list[tuple[int, Callable[[], None]]] = []
+
+    def default_exception_handler(self, context: dict[str, Any]) -> None:
+        """What a task of the client's own leaves unread, as a commit that nobody waits for any
+        more, is logged in earnest: the application knows nothing of it."""
+        task = context.get("future")
+        if isinstance(task, asyncio.Task) and _is_of_client(task):
+            what = f"a task of the client fails: {context.get('exception')!r}"
+            self._simulation.record(self.host.name, what)
+        else:
+            super().default_exception_handler(context)
 
     def next_number(self) -> int:
         """The next task's or future's."""
@@ -217,3 +229,9 @@ REFUSED = {
 for _instead, _names in REFUSED.items():
     for _name in _names:
         setattr(ApplicationLoop, _name, _refusing(_name, _instead))
+
+
+def _is_of_client(task: asyncio.Task[object]) -> bool:
+    """Whether the coroutine of a task is one of the client's files."""
+    code = getattr(task.get_coro(), "cr_code", None)
+    return code is not None and CLIENT_FOLDER in Path(code.co_filename).parts

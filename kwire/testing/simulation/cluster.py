@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import TypeVar
 
 from kwire.client.admin import Admin
 from kwire.client.cluster import Cluster as Client
+from kwire.client.errors import ClientError
 from kwire.client.settings import ConnectionSettings
 from kwire.config.errors import ConfigError
 from kwire.testing.brokers.runner import Setting, setting_texts
@@ -15,6 +17,7 @@ from kwire.testing.records import Record
 from kwire.testing.simulation import faults as acts
 from kwire.testing.simulation import plans
 from kwire.testing.simulation.history import History, without_addresses
+from kwire.testing.simulation.leader_moves import Led, move_leader
 from kwire.testing.simulation.links import Cut
 from kwire.testing.simulation.nodes import BROKER_PORT, SimulatedNodes
 from kwire.testing.simulation.options import Options
@@ -28,6 +31,7 @@ CLIENT = "app"
 RESTART_AFTER_S = 1.0
 IN_SYNC_LIMIT_S = 180.0
 LOOK_S = 0.1
+MOVE_LIMIT_S = 30.0
 SETTINGS = {
     "offsets.topic.num.partitions": "2",
     "transaction.state.log.num.partitions": "2",
@@ -356,6 +360,29 @@ class SimulatedCluster:
                         if each.leader >= 0:
                             found[each.leader] = True
         return sorted(found)
+
+    def led(self) -> Sequence[Led]:
+        """Every partition that has a leader, internal ones too, as some broker knows it."""
+        for node in self.nodes.nodes.values():
+            return [
+                Led(
+                    name,
+                    index,
+                    each.leader,
+                    tuple(one for one in each.isr if one != each.leader),
+                    tuple(each.replicas),
+                )
+                for name, topic in sorted(node.image.topics.by_name.items())
+                for index, each in sorted(topic.partitions.items())
+                if each.leader >= 0
+            ]
+        return []
+
+    async def move_leader(self, led: Led, to: int) -> None:
+        """Have another replica lead a partition; nothing where no controller answers in time."""
+        with suppress(ClientError, TimeoutError):
+            async with asyncio.timeout(MOVE_LIMIT_S):
+                await self._asked(lambda client: move_leader(client, led, to))
 
     # -- inside
 

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Protocol
 
+from kwire.testing.simulation.leader_moves import Led
 from kwire.testing.simulation.links import Cut
 from kwire.testing.simulation.nodes import SimulatedNodes
 from kwire.testing.simulation.plans import Fault
@@ -39,6 +40,10 @@ class Run(Protocol):
 
     def leaders(self, topic: str | None = None) -> Sequence[int]: ...
 
+    def led(self) -> Sequence[Led]: ...
+
+    async def move_leader(self, led: Led, to: int) -> None: ...
+
 
 class Faults:
     """Lets the faults of a plan happen."""
@@ -57,6 +62,7 @@ class Faults:
             "broker paused": self._broker_paused,
             "broker isolated": self._isolated,
             "brokers parted": self._parted,
+            "leader moved": self._leader_moved,
             "disk slow": self._disk_slow,
             "disk full": self._disk_full,
             "broker's clock wrong": self._clock_wrong,
@@ -216,6 +222,15 @@ class Faults:
         finally:
             for pair in pairs:
                 self._network.heal(*pair)
+
+    async def _leader_moved(self, fault: Fault) -> None:
+        """Nobody ends: clients hear NOT_LEADER_OR_FOLLOWER, or of a coordinator elsewhere."""
+        movable = [led for led in self._run.led() if led.others]
+        if movable:
+            led = movable[fault.pick(len(movable))]
+            to = led.others[fault.pick(len(led.others), 1)]
+            self._note(fault, f"the leader of {led.topic}-{led.partition} moves to n{to}")
+            await self._run.move_leader(led, to)
 
     async def _disk_slow(self, fault: Fault) -> None:
         node_id = self._broker(fault)

@@ -25,8 +25,9 @@ BROKER_KINDS = {
     "broker paused": 4,
     "broker isolated": 3,
     "brokers parted": 3,
+    "leader moved": 3,
     "disk slow": 2,
-    "disk full": 1,
+    "disk full": 2,
     "broker's clock wrong": 1,
 }
 CLIENT_KINDS = {
