@@ -171,7 +171,7 @@ def archive_with_a_kill(options: argparse.Namespace, broker: Broker, lake: pathl
     )
     print(f"\n== Archive, with the broker killed in the middle\n   kwire {' '.join(command[3:])}")
     process = subprocess.Popen(command, cwd=ROOT)
-    commits = lake / "_kwire" / "commits"
+    commits = lake / f"topic={TOPIC}" / "_delta_log"
     while process.poll() is None:
         if commits.exists() and len(list(commits.glob("*.json"))) >= 3:
             print("   kill -9 of the broker, and a new start", flush=True)
