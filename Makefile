@@ -35,7 +35,7 @@ PIP := $(BIN)/python -m pip install --disable-pip-version-check
 
 $(VENV)/.ready: pyproject.toml $(wildcard setup.py kwire/protocol/records/*kernel.py) | $(BIN)/python
 	@echo "kwire: installing it into $(VENV); compiling its kernels takes a minute or two, once"
-	@$(PIP) -e ".[http,tls]"
+	@$(PIP) -e ".[http,schemas,tls]"
 	@$(BIN)/python -m compileall -q kwire
 	@touch $@
 
@@ -80,7 +80,7 @@ stress: setup-test peers
 	  $(BIN)/python -m pytest -q -n 2 tests/sim tests/hostile tests/unit/kraft tests/unit/log $(ARGS)
 	$(STRESS) KWIRE_SCALE=$$((4 * $(EFFORT))) KWIRE_CLEANER_MB=$$((104 * $(EFFORT))) \
 	  $(BIN)/python -m pytest -q tests/system/test_retention_at_scale.py \
-	  tests/differential/test_cleaner_live.py tests/differential/test_data_directories_live.py \
+	  tests/system/test_rest_document.py tests/differential/test_cleaner_live.py tests/differential/test_data_directories_live.py \
 	  tests/differential/test_read_by_kafka.py tests/differential/rates $(ARGS)
 	$(STRESS) $(BIN)/python -m pytest -q compat_tests/spark/jobs/test_random_kills.py \
 	  compat_tests/spark/jobs/test_pipeline.py::test_random_records_survive $(ARGS)

@@ -59,7 +59,7 @@ typedef struct {
 static const char *group, *topic;
 static unsigned char topic_id[16];
 static int records_max, reply_bytes, by_fetch;
-static long count, accepted = 0, fetches = 0, errors = 0, latency_count = 0, latency_max = 1 << 20;
+static long count, acquired = 0, accepted = 0, fetches = 0, errors = 0, latency_count = 0, latency_max = 1 << 20;
 static double bytes_received = 0, *latencies_s;
 
 static double now(void) {
@@ -256,7 +256,7 @@ static void ask(Member *m) {
     text(&o, m->id);
     i32(&o, m->epoch);
     if (is_fetch) {
-        i32(&o, WAIT_MS);
+        i32(&o, acquired < count ? WAIT_MS : 0); /* there is nothing left to wait for */
         i32(&o, 1);
         i32(&o, reply_bytes / 2);
         i32(&o, records_max);
@@ -306,6 +306,7 @@ static void take(Member *m) {
                     range->partition = partition;
                     range->first = number(&i, 8);
                     range->last = number(&i, 8);
+                    acquired += range->last - range->first + 1;
                     number(&i, 2);
                     tags(&i);
                 }

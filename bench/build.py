@@ -24,15 +24,34 @@ def build(target: pathlib.Path) -> pathlib.Path:
     target.mkdir(parents=True, exist_ok=True)
     for name in (*WITH_LIBRDKAFKA, *PLAIN):
         source, program = HERE / f"{name}.c", target / name
-        if program.exists() and program.stat().st_mtime > source.stat().st_mtime:
+        needs_library = name in WITH_LIBRDKAFKA
+        if is_built(program, source, needs_library=needs_library):
             continue
         command = ["gcc", "-O2", "-w", "-o", str(program), str(source)]
-        if name in WITH_LIBRDKAFKA:
+        if needs_library:
             command += [str(library), f"-Wl,-rpath,{library.parent}"]
         command += ["-lpthread"]
         if subprocess.run(command, check=False).returncode:
             raise SystemExit(f"bench: {name} could not be built")
+        if needs_library:
+            library_path(program).write_text(f"{library}\n", encoding="utf-8")
     return target
+
+
+def library_path(program: pathlib.Path) -> pathlib.Path:
+    """The file beside a program that says which library it was linked with."""
+    return program.with_suffix(".library")
+
+
+def is_built(program: pathlib.Path, source: pathlib.Path, *, needs_library: bool) -> bool:
+    """Whether a program is as new as its source, and the library that it loads is still there: one
+    in another environment may be gone, or be of another version."""
+    if not program.exists() or program.stat().st_mtime <= source.stat().st_mtime:
+        return False
+    if not needs_library:
+        return True
+    linked = library_path(program)
+    return linked.exists() and pathlib.Path(linked.read_text(encoding="utf-8").strip()).exists()
 
 
 def _librdkafka() -> pathlib.Path:

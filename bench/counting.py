@@ -71,8 +71,12 @@ COUNTING: list[tuple[Any, list[tuple[str, str]]]] = [
                 "",
             ),
             (
-                "            slot = Slot(context, counts, timed)",
-                "            slot = Slot(context)",
+                "            self._answer_in_turn(Slot(context, counts, timed), outcome)",
+                "            self._answer_in_turn(Slot(context), outcome)",
+            ),
+            (
+                "            self._unanswered(context, counts, timed)",
+                "            self._unanswered(context, route.counts, None)",
             ),
         ],
     ),

@@ -3,6 +3,7 @@
     docstring           the versions, how Kafka behaves, and where that is written
     VERSIONS            lowest and highest version
     WAITS_FOR_WRITES    False: it may start before the writes in front of it are answered
+    TAKES_TURNS         True: a turn of the loop starts only so many of them
     AUTHORIZATION       what a client needs the right to (`kwire/security/requirements.py`)
     handle              (context, request) -> the response, or a Pending of it
     error_response      the API's shape of an error of the whole request; without it a response with

@@ -20,6 +20,7 @@ from kwire.server.context import RequestContext
 
 VERSIONS = (0, 1)
 WAITS_FOR_WRITES = False
+TAKES_TURNS = True  # members are many
 READ_GROUP = Requires(Operation.READ, ResourceType.GROUP, "group_id")
 DESCRIBE_TOPIC = Requires(Operation.DESCRIBE, ResourceType.TOPIC, "subscribed_topic_names[]")
 AUTHORIZATION = (

@@ -21,6 +21,7 @@ from kwire.cli.groups import group_app
 from kwire.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, CommandConfig
 from kwire.cli.produce import produce
 from kwire.cli.proxy import proxy
+from kwire.cli.schema import schema_app
 from kwire.cli.security import security_app
 from kwire.cli.share import share_app
 from kwire.cli.topics import topic_app
@@ -50,6 +51,7 @@ app.add_typer(share_app, name="share")
 app.add_typer(fault_app, name="fault")
 app.add_typer(security_app, name="security")
 app.add_typer(acl_app, name="acl")
+app.add_typer(schema_app, name="schema")
 app.command("produce")(produce)
 app.command("consume")(consume)
 app.add_typer(trace_app, name="trace")

@@ -50,15 +50,28 @@ def proxy(
     advertise: Annotated[
         str, typer.Option("--advertise", help="The host that clients are told; else as they came.")
     ] = "",
+    tls_cert: Annotated[
+        str | None,
+        typer.Option(
+            "--tls-cert",
+            show_default=False,
+            help="Take TLS from clients, with this certificate and its chain (PEM).",
+        ),
+    ] = None,
+    tls_key: Annotated[
+        str | None,
+        typer.Option("--tls-key", show_default=False, help="The key of --tls-cert (PEM)."),
+    ] = None,
     command_config: CommandConfig = None,
 ) -> None:
     """Stand in front of a cluster and show what its clients ask and get.
 
     Clients connect to LISTEN and stay behind it: each broker gets a local port, from LISTEN's next
     one on, and replies that tell addresses tell these. With --command-config the proxy speaks TLS
-    to the cluster and logs in for its clients.
+    to the cluster and logs in for its clients. With --tls-cert and --tls-key its clients speak TLS.
     """
     from kwire.cli.client import connection_settings
+    from kwire.cli.proxy_tls import tls_of
     from kwire.client.address import parse_address, parse_addresses
     from kwire.network.loop import new_event_loop
     from kwire.trace.proxy.server import Proxy
@@ -68,6 +81,7 @@ def proxy(
     if 0 in (port for _, port in targets):
         raise ClientError(f"{target}: port 0 is no broker's")
     settings = connection_settings(target, None, command_config)
+    tls = tls_of(tls_cert, tls_key)
     path = trace if trace is not None else None if explain else STDOUT
     writer = None
     try:
@@ -79,7 +93,7 @@ def proxy(
         loop.run_until_complete(
             _run(
                 loop,
-                lambda recorder: Proxy(loop, where, targets, settings, recorder, advertise),
+                lambda recorder: Proxy(loop, where, targets, settings, recorder, advertise, tls),
                 writer,
                 explain,
                 wanted,

@@ -205,7 +205,7 @@ def _run(config: BrokerConfig, arguments: ServeArguments) -> int:
         if arguments.trace is not None:
             from kwire.cli.serve_trace import ServeTrace
 
-            trace = ServeTrace(loop, node.clock, arguments.trace)
+            trace = ServeTrace(loop, node.clock, arguments.trace, arguments.trace_options)
             node.request_steps.set_tap(trace.tap(node.listeners.local_address))
         try:
             return loop.run_until_complete(_serve_until_stopped(node, loop, arguments, faults))

@@ -34,6 +34,9 @@ user's data directory.
                           127.0.0.1:8080 or the next free port (needs kwire[http])
   --trace FILE            write requests and replies as lines of JSON, compressed where FILE
                           ends with .gz; kwire trace reads them
+  --trace-api NAME, --trace-client-id ID, --trace-topic NAME, --trace-group ID,
+  --trace-errors, --trace-slower-than MS, --trace-records BYTES
+                          what of it, as with kwire proxy; --trace-api may be repeated
   --faults                faults on command, by kwire fault and a control API on
                           127.0.0.1:9097 (-o kwire.fault.listeners=HOST:PORT)
   --feature NAME=LEVEL    a feature level, used when the data directory is formatted
@@ -65,6 +68,7 @@ class ServeArguments:
         self.no_http = False
         self.secure = False
         self.trace: str | None = None
+        self.trace_options: dict[str, list[str]] = {}
         self.faults = False
         self.secured: Secure | None = None  # what that has made
         self.overrides: dict[str, str] = {}
@@ -81,7 +85,19 @@ _WITH_VALUE = {
 }
 
 
+_OF_TRACE = (
+    "--trace-api",
+    "--trace-client-id",
+    "--trace-topic",
+    "--trace-group",
+    "--trace-slower-than",
+    "--trace-records",
+)
+
+
 _OTHERS = (
+    *_OF_TRACE,
+    "--trace-errors",
     "--help",
     "--ephemeral",
     "--env",
@@ -110,6 +126,11 @@ def parse_serve(arguments: list[str]) -> ServeArguments:
             result.no_http = True
         elif name == "--secure" and not equals:
             result.secure = True
+        elif name == "--trace-errors" and not equals:
+            result.trace_options[name] = []
+        elif name in _OF_TRACE:
+            given = result.trace_options.setdefault(name, [])
+            given.append(value if equals else _next(name, rest))
         elif name == "--faults" and not equals:
             result.faults = True
         elif name == "--supervised" and not equals:
@@ -132,6 +153,8 @@ def parse_serve(arguments: list[str]) -> ServeArguments:
         raise UsageError("--secure is for one broker without --config, --brokers and --env")
     if result.trace is not None and result.brokers:
         raise UsageError("--trace is for one broker; kwire proxy sees the traffic of --brokers")
+    if result.trace_options and result.trace is None:
+        raise UsageError(f"{next(iter(result.trace_options))} needs --trace FILE")
     if result.faults and result.brokers:
         raise UsageError(
             "--faults is for one broker; of several say -o kwire.fault.listeners=127.0.0.1:0"

@@ -7,8 +7,7 @@ from typing import Annotated
 import typer
 
 from kwire.trace.filters import Filters, api_names
-
-KEPT_BYTES_MAX = 1 << 20
+from kwire.trace.recorder import KEPT_BYTES_MAX
 
 ClientId = Annotated[
     str | None, typer.Option("--client-id", show_default=False, help="Only of this client id.")

@@ -9,6 +9,7 @@ connection.py    one connection: versions, login, requests and their answers
 cluster.py       connections by node; metadata, leaders and coordinators, found anew when they move
 retries.py       when to ask again, and how long to wait
 producer.py      records in, each once: batches by partition, acknowledged by all
+shared_producer.py   the same for many who send at once
 fetching.py      records out: where to read, what an application sees of it
 offsets.py       offsets of partitions and of groups, lag
 heartbeats.py    a member of a group whose coordinator assigns: joining, heartbeats, leaving

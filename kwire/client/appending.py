@@ -13,7 +13,7 @@ TIMEOUT_MS = 30_000
 ALL = -1
 VERSION_MAX = 12
 """The last version that names topics."""
-TRANSACTIONAL_VERSION_MAX = 11
+EXPLICIT_VERSION_MAX = 11
 """The last version whose partitions are added to a transaction by a request of its own."""
 
 _Answer: TypeAlias = "m.ProduceResponse.PartitionProduceResponse"
@@ -21,7 +21,8 @@ _Answer: TypeAlias = "m.ProduceResponse.PartitionProduceResponse"
 
 class Appending:
     """How batches are appended: `acks` is -1 for all replicas in sync, 1 for the leader, 0 for no
-    answer; with `is_idempotent` they have sequence numbers, and may be sent twice."""
+    answer; with `is_idempotent` they have sequence numbers, and may be sent twice. `version_max` is
+    that of the requests."""
 
     def __init__(
         self,
@@ -35,8 +36,9 @@ class Appending:
         self._acks = acks
         self._is_idempotent = is_idempotent
         self._transactional_id = transactional_id
-        is_transactional = transactional_id is not None
-        self._version_max = TRANSACTIONAL_VERSION_MAX if is_transactional else VERSION_MAX
+        self.version_max = VERSION_MAX if transactional_id is None else EXPLICIT_VERSION_MAX
+        self.throttled_until_s = 0.0
+        """Until when the broker holds back what is sent, by the producer's quota."""
 
     async def attempt(self, topic: str, index: int, batch: bytearray) -> int:
         """Send a batch once; its offset, -1 without acks. ClientError; one that says so is
@@ -53,9 +55,12 @@ class Appending:
         try:
             if self._acks == 0:
                 connection = await self._cluster.connection(leader)
-                await connection.send_only(request, self._version_max)
+                await connection.send_only(request, self.version_max)
                 return -1
-            response = await self._cluster.call(request, leader, version_max=self._version_max)
+            response = await self._cluster.call(request, leader, version_max=self.version_max)
+            if response.throttle_time_ms > 0:
+                now_s = self._cluster.loop.time()
+                self.throttled_until_s = now_s + response.throttle_time_ms / 1000
         except Unanswered as error:
             self._cluster.forget_topic(topic)
             if self._is_idempotent:

@@ -170,7 +170,7 @@ class ClassicMembership:
                 if error.code in LOST:
                     self._forgotten()
                 continue
-            self.assigned = _partitions_of(assignment)
+            self.assigned = partitions_of(assignment)
             self.changed.set()
             return
 
@@ -262,8 +262,8 @@ def _encoded(share: Sequence[Partition]) -> bytes:
     return version.to_bytes(2, "big") + assignment.encode(version)
 
 
-def _partitions_of(assignment: bytes) -> list[Partition]:
-    """ClientError for an assignment that is none."""
+def partitions_of(assignment: bytes) -> list[Partition]:
+    """What a member was given, of a group of Kafka's consumers; ClientError for what is none."""
     if not assignment:
         return []
     version = int.from_bytes(assignment[:2], "big", signed=True)

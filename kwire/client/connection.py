@@ -135,6 +135,13 @@ class Connection(FrameConnection):
 
     # -- requests
 
+    def finalized(self, feature: str) -> int:
+        """The level of a feature that the cluster had when this connection began; 0 for none."""
+        for entry in self.api_versions.finalized_features:
+            if entry.name == feature:
+                return entry.max_version_level
+        return 0
+
     def offers(self, request: type[Request[Message]]) -> tuple[int, int] | None:
         """The lowest and the highest version of an API that both sides have."""
         offered = self._versions.get(request.API_KEY)

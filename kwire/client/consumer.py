@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import enum
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import NamedTuple
 
@@ -41,7 +41,8 @@ class GroupProtocol(enum.Enum):
 
 class Consumer:
     """See the module; an asynchronous context manager. `start` is where a partition is read from
-    in which the group has committed nothing, or an offset that is gone: EARLIEST or LATEST."""
+    in which the group has committed nothing, or an offset that is gone: EARLIEST or LATEST. Without
+    `commits_revoked` only `commit` commits: who has not worked off yet what it was given."""
 
     def __init__(
         self,
@@ -53,11 +54,13 @@ class Consumer:
         committed_only: bool = False,
         wait_ms: int = WAIT_MS,
         protocol: GroupProtocol = GroupProtocol.CONSUMER,
+        commits_revoked: bool = True,
     ) -> None:
         assert start in (EARLIEST, LATEST), start
         self._group = group
         self._start = start
         self._wait_ms = wait_ms
+        self._commits_revoked = commits_revoked
         self._offsets = Offsets(cluster)
         self._fetcher = Fetcher(cluster, committed_only=committed_only, wait_ms=wait_ms)
         kind = Membership if protocol is GroupProtocol.CONSUMER else ClassicMembership
@@ -81,14 +84,17 @@ class Consumer:
         """What this member reads now."""
         return list(self._membership.assigned)
 
-    async def poll(self) -> list[Consumed]:
+    async def poll(
+        self, *, wait_ms: int | None = None, bytes_max: int | None = None
+    ) -> list[Consumed]:
         """What has come; empty when nothing has within the wait. ClientError."""
+        wait = self._wait_ms if wait_ms is None else wait_ms
         await self._follow_assignment()
         if not self._positions:
-            await self._news(self._wait_ms / 1000)
+            await self._news(wait / 1000)
             return []
         try:
-            found = await self._fetcher.fetch(self._positions)
+            found = await self._fetcher.fetch(self._positions, wait_ms=wait, bytes_max=bytes_max)
         except RequestFailed as error:
             if error.code != ErrorCode.OFFSET_OUT_OF_RANGE:
                 raise
@@ -105,10 +111,16 @@ class Consumer:
             given += [Consumed(*name, record) for record in fetched.records]
         return given
 
-    async def commit(self) -> None:
-        """Commit what `poll` has given so far. ClientError."""
-        if self._positions:
-            await self._offsets.commit(self._group, dict(self._positions), self._membership.member)
+    async def commit(self, offsets: Mapping[Partition, int] | None = None) -> None:
+        """Commit these offsets, else what `poll` has given so far. ClientError."""
+        committed = dict(self._positions if offsets is None else offsets)
+        if committed:
+            await self._offsets.commit(self._group, committed, self._membership.member)
+
+    @property
+    def positions(self) -> dict[Partition, int]:
+        """Where it reads on, of what it is assigned."""
+        return dict(self._positions)
 
     async def _news(self, timeout_s: float) -> None:
         try:
@@ -152,7 +164,7 @@ class Consumer:
 
     async def _revoked(self, partitions: Sequence[Partition]) -> None:
         held = {name: self._positions.pop(name) for name in partitions if name in self._positions}
-        if not held:
+        if not held or not self._commits_revoked:
             return
         try:
             await self._offsets.commit(self._group, held, self._membership.member)

@@ -54,7 +54,11 @@ class Fetcher:
         self._wait_ms = wait_ms
 
     async def fetch(
-        self, positions: Mapping[Partition, int], *, wait_ms: int | None = None
+        self,
+        positions: Mapping[Partition, int],
+        *,
+        wait_ms: int | None = None,
+        bytes_max: int | None = None,
     ) -> dict[Partition, Fetched]:
         """What is there at these offsets, of those partitions that had an answer.
 
@@ -67,13 +71,14 @@ class Fetcher:
             leader = await self._cluster.leader(*partition)
             by_leader.setdefault(leader, {})[partition] = offset
         wait = self._wait_ms if wait_ms is None else wait_ms
+        bound = self._bytes_max if bytes_max is None else bytes_max
         asked = [
-            asyncio.ensure_future(self._fetch_from(leader, wanted, wait))
+            asyncio.ensure_future(self._fetch_from(leader, wanted, wait, bound))
             for leader, wanted in by_leader.items()
         ]
         try:
             answers = await asyncio.gather(*asked)
-        except BaseException:
+        except (Exception, asyncio.CancelledError):
             for one in asked:
                 one.cancel()
             await asyncio.gather(*asked, return_exceptions=True)
@@ -81,10 +86,10 @@ class Fetcher:
         return {name: found for answer in answers for name, found in answer.items()}
 
     async def _fetch_from(
-        self, leader: int, wanted: dict[Partition, int], wait_ms: int
+        self, leader: int, wanted: dict[Partition, int], wait_ms: int, bytes_max: int
     ) -> dict[Partition, Fetched]:
         timeout_s = self._cluster.settings.request_timeout_s + wait_ms / 1000
-        request = _request(wanted, self._bytes_max, wait_ms, self._committed_only)
+        request = _request(wanted, bytes_max, wait_ms, self._committed_only)
         try:
             response = await self._cluster.call(
                 request, leader, version_max=VERSION_MAX, timeout_s=timeout_s

@@ -27,12 +27,15 @@ FENCED = (ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID)
 
 class HeartbeatMember(ABC):
     """See the module. `changed` is set when its assignment is another, and when it is a member no
-    more: `error` is why, empty while it is."""
+    more: `error` is why, empty while it is. `member_id` is a new one, or that of a member in whose
+    place it steps: one that has died is not waited for then."""
 
-    def __init__(self, cluster: Cluster, group: str, topics: Sequence[str]) -> None:
+    def __init__(
+        self, cluster: Cluster, group: str, topics: Sequence[str], member_id: str = ""
+    ) -> None:
         self.changed = asyncio.Event()
         self.error = ""
-        self.member_id = uuids.to_text(uuids.random_uuid(cluster.random))
+        self.member_id = member_id or uuids.to_text(uuids.random_uuid(cluster.random))
         self._cluster = cluster
         self._group = group
         self._topics = list(topics)

@@ -39,6 +39,8 @@ from kwire.client.share_session import (
 from kwire.protocol.records import Record
 
 WAIT_MS = 500
+SLICE_MS = 100
+"""Of what `take` waits at one broker, while the others and acknowledgements wait for their turn."""
 RECORDS_MAX = 500
 BYTES_MAX = 8 << 20
 LOCK_MS = 30_000
@@ -70,6 +72,7 @@ class ShareConsumer:
 
     A broker hands out whole batches, so that a poll may give more than `records_max`; `limited` has
     it give no more, and share them out more evenly (KIP-1206, Apache Kafka 4.2 and later).
+    `member_id` is that of a member in whose place it steps, a new one where it is empty.
     """
 
     def __init__(
@@ -83,6 +86,7 @@ class ShareConsumer:
         records_max: int = RECORDS_MAX,
         bytes_max: int = BYTES_MAX,
         limited: bool = False,
+        member_id: str = "",
     ) -> None:
         self._cluster = cluster
         self._group = group
@@ -91,9 +95,10 @@ class ShareConsumer:
         self._records_max = records_max
         self._bytes_max = bytes_max
         self._limited = limited
-        self._membership = ShareMembership(cluster, group, topics)
+        self._membership = ShareMembership(cluster, group, topics, member_id)
         self._sessions: dict[int, ShareSession] = {}
         self._fetches: dict[int, asyncio.Task[list[Arrived]]] = {}
+        self._turns = 0
         self._names: dict[Key, str] = {}
         self._held: dict[tuple[Key, int], Delivered] = {}
         """What the last poll gave and nothing was said of."""
@@ -140,7 +145,7 @@ class ShareConsumer:
         self._held = {}
         await self._begin_fetches()
         if not self._fetches:
-            await self._news()
+            await self._news(self._wait_ms)
             return []
         await asyncio.wait(self._fetches.values(), return_when=asyncio.FIRST_COMPLETED)
         given: list[Delivered] = []
@@ -172,20 +177,70 @@ class ShareConsumer:
             for key, record, count in arrived
         ]
 
-    async def _begin_fetches(self) -> None:
-        """One fetch for each broker that leads something of ours."""
+    async def take(self, records_max: int, wait_ms: int) -> list[Delivered]:
+        """At most so many records, of one broker after the other until one gives some: what is not
+        given here is not held. For an `explicit` and `limited` consumer that does not `poll`; by
+        any number of tasks. It is not to be cancelled: what it is being given would be lost until
+        the locks run out. ClientError."""
+        assert self._explicit, "nothing is accepted by itself"
+        assert self._limited, "no more is held than is given"
+        loop = self._cluster.loop
+        end_s = loop.time() + wait_ms / 1000
+        slice_ms = 0
+        while True:
+            if self._membership.error:
+                raise ClientError(self._membership.error)
+            wanted = sorted((await self._by_leader()).items())
+            self._turns += 1
+            first = self._turns % len(wanted) if wanted else 0
+            for node_id, keys in [*wanted[first:], *wanted[:first]]:
+                given = await self._taken(node_id, keys, records_max, slice_ms)
+                if given:
+                    return given
+            left_ms = int((end_s - loop.time()) * 1000)
+            if left_ms <= 0:
+                return []
+            if not wanted:
+                await self._news(min(left_ms, WAIT_MS))
+            slice_ms = min(left_ms, SLICE_MS // max(1, len(wanted)))
+
+    async def _taken(
+        self, node_id: int, keys: Sequence[Key], records_max: int, wait_ms: int
+    ) -> list[Delivered]:
+        fetching = self._cluster.loop.create_task(
+            self._session(node_id).fetch(
+                keys,
+                wait_ms=wait_ms,
+                records_max=records_max,
+                bytes_max=self._bytes_max,
+                limited=True,
+            )
+        )
+        await asyncio.wait([fetching])
+        return await self._given(node_id, fetching)
+
+    def _session(self, node_id: int) -> ShareSession:
+        session = self._sessions.get(node_id)
+        if session is None:
+            session = self._sessions[node_id] = ShareSession(
+                self._cluster, self._group, self._membership.member_id, node_id
+            )
+        return session
+
+    async def _by_leader(self) -> dict[int, list[Key]]:
+        """What is ours, by the broker that leads it."""
         wanted: dict[int, list[Key]] = {}
         assigned = dict(self._membership.assigned)
         self._names.update(assigned)
         for key, name in assigned.items():
             leader = await self._cluster.leader(name, key[1])
             wanted.setdefault(leader, []).append(key)
-        for node_id, keys in wanted.items():
-            session = self._sessions.get(node_id)
-            if session is None:
-                session = self._sessions[node_id] = ShareSession(
-                    self._cluster, self._group, self._membership.member_id, node_id
-                )
+        return wanted
+
+    async def _begin_fetches(self) -> None:
+        """One fetch for each broker that leads something of ours."""
+        for node_id, keys in (await self._by_leader()).items():
+            session = self._session(node_id)
             if node_id not in self._fetches:
                 self._fetches[node_id] = self._cluster.loop.create_task(
                     session.fetch(
@@ -197,12 +252,12 @@ class ShareConsumer:
                     )
                 )
 
-    async def _news(self) -> None:
+    async def _news(self, wait_ms: int) -> None:
         """Wait for an assignment."""
         changed = self._membership.changed
         changed.clear()
         try:
-            async with asyncio.timeout(self._wait_ms / 1000):
+            async with asyncio.timeout(wait_ms / 1000):
                 await changed.wait()
         except TimeoutError:
             return

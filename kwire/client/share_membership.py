@@ -1,7 +1,8 @@
 """A member of a share group (KIP-932), and which partitions it may read.
 
 Partitions are shared: an assignment is followed at once, nothing has to be let go before. A member
-that is fenced (it was silent for too long) starts anew at epoch 0.
+that is fenced (it was silent for too long) starts anew at epoch 0. One that has nothing asks sooner
+than the interval: a new group's partitions are made ready behind the answer to its first heartbeat.
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ from collections.abc import Sequence
 from kwire.client.cluster import Cluster, Coordinator
 from kwire.client.errors import RequestFailed, check
 from kwire.client.heartbeats import FENCED, HeartbeatMember
+from kwire.client.retries import Backoff
 from kwire.protocol import messages as m
 
+SOONER_S, SOONER_MAX_S = 0.1, 60.0
 Key = tuple[bytes, int]
 """(topic id, partition)."""
 
@@ -20,9 +23,12 @@ Key = tuple[bytes, int]
 class ShareMembership(HeartbeatMember):
     """See the module. `assigned` has the topic's name of each partition."""
 
-    def __init__(self, cluster: Cluster, group: str, topics: Sequence[str]) -> None:
-        super().__init__(cluster, group, topics)
+    def __init__(
+        self, cluster: Cluster, group: str, topics: Sequence[str], member_id: str = ""
+    ) -> None:
+        super().__init__(cluster, group, topics, member_id)
         self.assigned: dict[Key, str] = {}
+        self._sooner = Backoff(SOONER_S, SOONER_MAX_S, cluster.random)
 
     async def _beat(self) -> None:
         try:
@@ -45,6 +51,8 @@ class ShareMembership(HeartbeatMember):
             if assigned != self.assigned:
                 self.assigned = assigned
                 self.changed.set()
+        if not self.assigned:
+            self._interval_s = min(self._interval_s, self._sooner.next_s())
         self._is_unsure = False
 
     async def _ask(self, node_id: int) -> m.ShareGroupHeartbeatResponse:

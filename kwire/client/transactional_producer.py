@@ -1,17 +1,19 @@
 """Transactions of one producer: records and offsets of groups that are there all, or not at all.
 
 `open` ends what another producer with the same transactional id has left, and fences it: what it
-sends from then on is refused (Fenced). Partitions and groups are added to a transaction by requests
-of their own, as before KIP-890: every broker since 0.11 has these.
+sends from then on is refused (Fenced). Where the cluster has transaction version 2 (KIP-890), what
+is written adds its partition and group, and the end of a transaction gives the epoch of the next
+one, so that nothing that was on its way can be taken for a part of that. Elsewhere partitions and
+groups are added by requests of their own, as by every broker since 0.11.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
-from kwire.client.appending import Appending
+from kwire.client.appending import EXPLICIT_VERSION_MAX, VERSION_MAX, Appending
 from kwire.client.cluster import Cluster, Coordinator
 from kwire.client.errors import ClientError, RequestFailed, check
 from kwire.client.offsets import Partition, Position
@@ -27,9 +29,15 @@ TIMEOUT_MS = 30_000
 ABORT_TIMEOUT_S = 5.0
 OPEN_VERSION_MAX = 5
 ADD_VERSION_MAX = 3
-COMMIT_VERSION_MAX = 4
-END_VERSION_MAX = 4
+EXPLICIT_COMMIT_VERSION_MAX = 4
+EXPLICIT_END_VERSION_MAX = 4
 """The last versions before a transaction takes what is written without a request for it."""
+COMMIT_VERSION_MAX = 5
+"""The last version that names topics."""
+END_VERSION_MAX = 5
+TRANSACTION_VERSION = "transaction.version"
+IMPLICIT_FROM = 2
+"""The level of it at which a transaction does."""
 _FENCED = (
     ErrorCode.PRODUCER_FENCED,
     ErrorCode.INVALID_PRODUCER_EPOCH,
@@ -37,19 +45,26 @@ _FENCED = (
 )
 
 
+_NOT_ATTEMPTED = ErrorCode.OPERATION_NOT_ATTEMPTED
+
+
 class Fenced(ClientError):
     """Another producer with the same transactional id was opened since, or the coordinator has
     aborted a transaction that took too long."""
 
 
-class _Identity(NamedTuple):
+class Identity(NamedTuple):
+    """Who a transaction is of: no two producers that were opened have the same."""
+
     producer_id: int
     epoch: int
 
 
 class TransactionalProducer:
-    """See the module; ClientError from all of them. One transaction at a time, by one task. After
-    an error the transaction is ended by `abort`, and the next one begins with `open`."""
+    """See the module; ClientError from all of them. One transaction at a time, by one task, but
+    for batches of different partitions that were added: those may go beside each other. After
+    an error the transaction is ended by `abort`, and the next one begins with `open`. `identity` is
+    that of the transaction that is open or comes next."""
 
     def __init__(
         self, cluster: Cluster, transactional_id: str, *, timeout_ms: int = TIMEOUT_MS
@@ -58,10 +73,11 @@ class TransactionalProducer:
         self._cluster = cluster
         self._timeout_ms = timeout_ms
         self._appending = Appending(cluster, is_idempotent=True, transactional_id=transactional_id)
-        self._identity = _Identity(-1, -1)
+        self.identity = Identity(-1, -1)
         self._sequences: dict[Partition, int] = {}
         self._added: dict[Partition, None] = {}
         self._is_begun = False
+        self._is_implicit = False  # what is written adds itself to the transaction
 
     async def open(self) -> None:
         """Become the one producer of this transactional id; waits until what the one before has
@@ -70,15 +86,18 @@ class TransactionalProducer:
         self._added.clear()
         self._sequences.clear()
 
-        async def ask(node_id: int) -> _Identity:
+        async def ask(node_id: int) -> Identity:
             request = m.InitProducerIdRequest(
                 transactional_id=self.transactional_id, transaction_timeout_ms=self._timeout_ms
             )
-            response = await self._cluster.call(request, node_id, version_max=OPEN_VERSION_MAX)
+            connection = await self._cluster.connection(node_id)
+            response = await connection.call(request, OPEN_VERSION_MAX)
             self._check(response.error_code)
-            return _Identity(response.producer_id, response.producer_epoch)
+            self._is_implicit = connection.finalized(TRANSACTION_VERSION) >= IMPLICIT_FROM
+            return Identity(response.producer_id, response.producer_epoch)
 
-        self._identity = await self._ask(ask)
+        self.identity = await self._ask(ask)
+        self._appending.version_max = VERSION_MAX if self._is_implicit else EXPLICIT_VERSION_MAX
 
     async def send(
         self,
@@ -90,14 +109,15 @@ class TransactionalProducer:
     ) -> int:
         """Append one batch to a partition as a part of the transaction, which begins with its
         first; the offset of the first record."""
-        await self._add(topic, partition)
+        self._is_begun = True
+        await self.add([(topic, partition)])
         sequence = self._sequences.get((topic, partition), 0)
         now_ms = self._cluster.clock.wall_ms()
         batch = build_batch(
             [made_record(record, now_ms) for record in records],
             codec=codec,
-            producer_id=self._identity.producer_id,
-            producer_epoch=self._identity.epoch,
+            producer_id=self.identity.producer_id,
+            producer_epoch=self.identity.epoch,
             base_sequence=sequence,
             transactional=True,
         )
@@ -112,7 +132,7 @@ class TransactionalProducer:
 
     async def commit_offsets(self, group: str, positions: Mapping[Partition, Position]) -> None:
         """Commit offsets of a group without members as a part of the transaction."""
-        identity = self._identity
+        identity = self.identity
         self._is_begun = True
 
         async def add(node_id: int) -> None:
@@ -125,11 +145,13 @@ class TransactionalProducer:
             response = await self._cluster.call(request, node_id, version_max=ADD_VERSION_MAX)
             self._check(response.error_code, f"group {group}")
 
-        await self._ask(add)
+        if not self._is_implicit:
+            await self._ask(add)
+        version_max = COMMIT_VERSION_MAX if self._is_implicit else EXPLICIT_COMMIT_VERSION_MAX
         request = _commit_request(self.transactional_id, identity, group, positions)
 
         async def commit(node_id: int) -> None:
-            response = await self._cluster.call(request, node_id, version_max=COMMIT_VERSION_MAX)
+            response = await self._cluster.call(request, node_id, version_max=version_max)
             for topic in response.topics:
                 for one in topic.partitions:
                     what = f"group {group}, {topic.name}-{one.partition_index}"
@@ -141,6 +163,15 @@ class TransactionalProducer:
         """End the transaction: all of it is there. An error other than Fenced leaves open which
         of both it is: `open`, and what is committed then, tells."""
         await self._end(True)
+
+    @property
+    def throttled_until_s(self) -> float:
+        """Until when the broker holds back what is sent, by the producer's quota."""
+        return self._appending.throttled_until_s
+
+    async def roll_back(self) -> None:
+        """End the transaction: nothing of it is there. ClientError where it could not be ended."""
+        await self._end(False)
 
     async def abort(self) -> None:
         """End the transaction: nothing of it is there. What cannot be ended now is ended by the
@@ -156,26 +187,40 @@ class TransactionalProducer:
     async def _end(self, is_committed: bool) -> None:
         if not self._is_begun:
             return
-        identity = self._identity
+        identity = self.identity
+        version_max = END_VERSION_MAX if self._is_implicit else EXPLICIT_END_VERSION_MAX
 
-        async def ask(node_id: int) -> None:
+        async def ask(node_id: int) -> Identity:
             request = m.EndTxnRequest(
                 transactional_id=self.transactional_id,
                 producer_id=identity.producer_id,
                 producer_epoch=identity.epoch,
                 committed=is_committed,
             )
-            response = await self._cluster.call(request, node_id, version_max=END_VERSION_MAX)
+            response = await self._cluster.call(request, node_id, version_max=version_max)
             self._check(response.error_code)
+            return Identity(response.producer_id, response.producer_epoch)
 
-        await self._ask(ask)
+        ended = await self._ask(ask)
         self._is_begun = False
         self._added.clear()
+        if self._is_implicit:
+            self.identity = ended
+            self._sequences.clear()
 
-    async def _add(self, topic: str, partition: int) -> None:
-        if (topic, partition) in self._added:
+    async def add(self, partitions: Iterable[Partition]) -> None:
+        """Make partitions a part of the transaction by one request: batches for those that are
+        may be sent beside each other. Where batches add their partitions themselves, nothing is
+        asked."""
+        if self._is_implicit:
             return
-        identity = self._identity
+        topics: dict[str, list[int]] = {}
+        for topic, index in dict.fromkeys(partitions):
+            if (topic, index) not in self._added:
+                topics.setdefault(topic, []).append(index)
+        if not topics:
+            return
+        identity = self.identity
         self._is_begun = True
 
         async def ask(node_id: int) -> None:
@@ -185,16 +230,23 @@ class TransactionalProducer:
                 v3_and_below_producer_id=identity.producer_id,
                 v3_and_below_producer_epoch=identity.epoch,
                 v3_and_below_topics=[
-                    kind.AddPartitionsToTxnTopic(name=topic, partitions=[partition])
+                    kind.AddPartitionsToTxnTopic(name=name, partitions=indexes)
+                    for name, indexes in topics.items()
                 ],
             )
             response = await self._cluster.call(request, node_id, version_max=ADD_VERSION_MAX)
+            refused: list[tuple[int, str]] = []
             for answered in response.results_by_topic_v3_and_below:
                 for one in answered.results_by_partition:
-                    self._check(one.partition_error_code, f"{topic}-{partition}")
+                    what = f"{answered.name}-{one.partition_index}"
+                    refused.append((one.partition_error_code, what))
+            # Where one is refused, all others are not attempted: the one says why.
+            for code, what in sorted(refused, key=lambda it: it[0] == _NOT_ATTEMPTED):
+                self._check(code, what)
 
         await self._ask(ask)
-        self._added[topic, partition] = None
+        for name, indexes in topics.items():
+            self._added.update({(name, index): None for index in indexes})
 
     async def _ask(self, ask: Callable[[int], Awaitable[T]]) -> T:
         return await self._cluster.ask_coordinator(
@@ -218,7 +270,7 @@ class TransactionalProducer:
 
 def _commit_request(
     transactional_id: str,
-    identity: _Identity,
+    identity: Identity,
     group: str,
     positions: Mapping[Partition, Position],
 ) -> m.TxnOffsetCommitRequest:

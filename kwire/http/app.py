@@ -6,6 +6,7 @@ import asyncio
 import ipaddress
 import logging
 from collections.abc import Sequence
+from http import HTTPStatus
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -39,7 +40,8 @@ class Bounds:
 
 def refusal(status: int, message: str) -> JSONResponse:
     """An answer that says in one line what is wrong."""
-    return JSONResponse({"error_code": status, "message": message}, status)
+    word = HTTPStatus(status).phrase.lower().replace(" ", "_")
+    return JSONResponse({"error": word, "error_code": status, "message": message}, status)
 
 
 def make_app(routes: Sequence[BaseRoute], bounds: Bounds) -> Starlette:

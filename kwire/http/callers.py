@@ -31,10 +31,17 @@ NOT_TAKEN = "the broker does not take these credentials"
 
 
 class Caller:
-    """Somebody who has logged in, and does so anew after `until_s`."""
+    """Somebody who has logged in, and does so anew after `until_s`. `key` is one of whoever brings
+    these credentials; `name` is what every node calls them, `login` what it calls the credentials.
+    """
 
-    def __init__(self, cluster: Cluster, until_s: float) -> None:
+    def __init__(
+        self, cluster: Cluster, key: bytes, until_s: float, *, name: str = "", login: str = ""
+    ) -> None:
         self.cluster = cluster
+        self.key = key
+        self.name = name
+        self.login = login
         self.until_s = until_s
         self.logging_in = asyncio.Lock()
 
@@ -77,7 +84,7 @@ class Callers:
             if newer is not None and newer is not known:
                 return newer  # another request of the same caller was in front
             try:
-                caller = await self._logged_in(credentials)
+                caller = await self._logged_in(credentials, digest)
             except Refused:
                 self._retire(digest)
                 raise
@@ -109,7 +116,7 @@ class Callers:
         for cluster in clusters:
             await cluster.close()
 
-    async def _logged_in(self, credentials: Credentials) -> Caller:
+    async def _logged_in(self, credentials: Credentials, key: bytes) -> Caller:
         for settings in await self.logins.settings(credentials):
             cluster = Cluster(settings, random=self._random)
             try:
@@ -120,7 +127,9 @@ class Callers:
             except ClientError as error:
                 await cluster.close()
                 raise Refused(503, str(error)) from None
-            return Caller(cluster, cluster.loop.time() + KEPT_S)
+            until_s = cluster.loop.time() + KEPT_S
+            name, login = credentials.name, credentials.login
+            return Caller(cluster, key, until_s, name=name, login=login)
         raise Refused(401, NOT_TAKEN)
 
 

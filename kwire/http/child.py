@@ -63,8 +63,10 @@ class _Login(TypedDict):
 
 class _Hello(TypedDict):
     listeners: list[_Listener]
-    bootstrap: str
+    anonymous: str
+    node_id: int
     logins: dict[str, _Login]
+    registry: tuple[str, int]
     limits: _Limits
 
 
@@ -139,7 +141,13 @@ async def _serve(loop: asyncio.AbstractEventLoop, fd: int) -> None:
     told = hello["limits"]
     timeout_s = told["request_timeout_ms"] / 1000
     limits = ConnectionLimits(told["connections_max"], timeout_s)
-    serving = Serving(broker, hello["bootstrap"])
+    serving = Serving(
+        broker,
+        hello["anonymous"],
+        list(hello["logins"]),
+        registry=hello["registry"],
+        node_id=hello["node_id"],
+    )
     callers = None
     if hello["logins"]:
         from kwire.http.callers import Callers

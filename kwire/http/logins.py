@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
 import json
 import re
 import ssl
@@ -59,6 +60,29 @@ class Credentials(NamedTuple):
 
     def __repr__(self) -> str:
         return f"Credentials({self.scheme})"
+
+    @property
+    def login(self) -> str:
+        """What tells these credentials from others on every node, and does not give them away."""
+        if self.scheme == BASIC:
+            return f"{BASIC}:{self.user}"
+        return f"{BEARER}:{hashlib.sha256(self.secret.encode()).hexdigest()}"
+
+    @property
+    def name(self) -> str:
+        """What this caller is called by every node: the user, or the subject of a token, which
+        counts once the broker has taken it. A token that tells none is a caller of its own."""
+        if self.scheme == BASIC:
+            return self.user
+        try:
+            payload = self.secret.split(".")[1]
+            claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+            subject = claims["sub"]
+        except (IndexError, KeyError, TypeError, ValueError, RecursionError):
+            subject = None
+        if isinstance(subject, str) and subject:
+            return subject
+        return hashlib.sha256(self.secret.encode()).hexdigest()
 
 
 class Logins:

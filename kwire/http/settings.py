@@ -21,9 +21,11 @@ SERVES = "http.serves"
 AUTHENTICATION = "http.authentication"
 BEYOND_LOOPBACK = "http.unauthenticated.beyond.loopback.enable"
 LISTENER_PREFIX = "http.listener."
+REGISTRY_TOPIC = "http.registry.topic"
+REPLICATION = "http.registry.replication.factor"
 
 PURPOSES = ("metrics", "health", "registry", "rest", "console")
-UNBUILT = ("registry", "rest", "console")
+UNBUILT = ("console",)
 """Known, and not there yet."""
 
 NO_AUTHENTICATION = "none"
@@ -44,6 +46,7 @@ PORT_MAX = 65535
 SCHEMES = ("http", "https")
 TLS_PREFIX = "ssl."
 KAFKA_PREFIX = "listener.name."
+_TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 Json: TypeAlias = "dict[str, str | int | bool | list[str]]"
 
@@ -97,8 +100,13 @@ class HttpSettings:
         _check_names(self.listeners, entries, own)
         self.logins = _logins(config)
         """By scheme; empty where nobody has to log in."""
+        self.anonymous = _anonymous(config)
+        """The listener for clients of those who have not logged in; empty where there is none."""
+        self.node_id = int(config["node.id"])
         if not config[BEYOND_LOOPBACK] and not self.logins:
             _check_loopback(self.listeners)
+        self.registry = _topic(config), int(config[REPLICATION])
+        """The topic of schemas, and how often it is kept where it is made."""
         self.limits: Json = {
             "allowed_hosts": list(config["http.allowed.hosts"]),
             "cors_origins": list(config["http.cors.allowed.origins"]),
@@ -118,6 +126,21 @@ def _logins(config: BrokerConfig) -> dict[str, Login]:
             f"{NO_AUTHENTICATION} stands alone"
         )
     return {scheme: _login(config, scheme) for scheme in schemes}
+
+
+def _topic(config: BrokerConfig) -> str:
+    topic = str(config[REGISTRY_TOPIC])
+    if not _TOPIC.fullmatch(topic) or topic in (".", ".."):
+        raise ConfigError(
+            f"Invalid value {topic} for configuration {REGISTRY_TOPIC}: "
+            "a name of a topic has letters, digits, '.', '_' and '-', at most 249"
+        )
+    return topic
+
+
+def _anonymous(config: BrokerConfig) -> str:
+    listeners = config.broker_listeners() if config.is_broker else []
+    return next((one.name for one in listeners if one.protocol == "PLAINTEXT"), "")
 
 
 def _login(config: BrokerConfig, scheme: str) -> Login:

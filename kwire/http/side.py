@@ -67,7 +67,7 @@ class State(enum.Enum):
 
 class HttpSide:
     """See the module. `bootstrap(listener)` is the broker's address for the process, which is a
-    client: of a listener by name, or of the first one."""
+    client: of a listener by name."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class HttpSide:
         settings: HttpSettings,
         questions: Questions,
         *,
-        bootstrap: Callable[[str | None], str],
+        bootstrap: Callable[[str], str],
     ) -> None:
         self.state = State.CLOSED
         self.pid = 0
@@ -203,9 +203,11 @@ class HttpSide:
             }
             for listener, one in self._sockets
         ]
+        anonymous = self._settings.anonymous
         told = {
             "listeners": listeners,
-            "bootstrap": self._bootstrap(None),
+            "anonymous": self._bootstrap(anonymous) if anonymous else "",
+            "node_id": self._settings.node_id,
             "logins": {
                 scheme: {
                     "bootstrap": self._bootstrap(login.listener),
@@ -214,6 +216,7 @@ class HttpSide:
                 }
                 for scheme, login in self._settings.logins.items()
             },
+            "registry": self._settings.registry,
             "limits": self._settings.limits,
         }
         return json.dumps(told).encode()

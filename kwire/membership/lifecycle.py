@@ -60,7 +60,8 @@ class BrokerLifecycle:
     metadata is, `cordoned()` the ids of the log directories that get no new replicas, None where
     the controller knows of no such. A directory that fails and is not reported within
     `directory_failure_ms` ends the broker: `on_fatal(why)`, as a registration that can never
-    succeed does.
+    succeed does. One that `goes_on` takes up the registration of an incarnation that never ended:
+    it asks to be served only when its logs are loaded, and is not fenced meanwhile.
     """
 
     def __init__(
@@ -76,8 +77,10 @@ class BrokerLifecycle:
         waits_for_logs: bool = False,
         cordoned: Callable[[], list[bytes] | None] = lambda: None,
         directory_failure_ms: int = 30_000,
+        goes_on: bool = False,
     ) -> None:
         self._election_ms = election_ms
+        self._goes_on = goes_on
         self.state = State.NEW
         self.epoch = -1
         self.caught_up: Pending[None] = Pending()  # our registration is in the published metadata
@@ -207,7 +210,8 @@ class BrokerLifecycle:
         logger.info("broker %d is registered at epoch %d", self._broker_id, self.epoch)
         if self.is_caught_up:
             self.caught_up.complete(None)
-        self._heartbeat()
+        if self._is_ready or not self._goes_on:
+            self._heartbeat()
 
     # -- heartbeats
 

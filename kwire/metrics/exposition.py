@@ -15,6 +15,7 @@ from kwire.metrics.blocks import END, Block, Row
 from kwire.metrics.families import COUNTER, QUANTILES, Family, families
 from kwire.metrics.lag import LagHistory
 from kwire.metrics.rates import Rates
+from kwire.metrics.request_rows import REQUESTS, blocks_of
 from kwire.telemetry.series import SeriesFamily
 
 QUANTILES_SHOWN = ("0.50", "0.75", "0.95", "0.98", "0.99", "0.999")
@@ -42,7 +43,7 @@ class Exposition:
         """All samples with what they are, in the order of `data/families.tsv`; without the line
         that ends OpenMetrics."""
         lines: Lines = {}
-        for block in blocks:
+        for block in _unpacked(blocks):
             if block.names[-1] == END:
                 block = self._with_seconds(block, now_s)
             _add(lines, block)
@@ -65,6 +66,17 @@ class Exposition:
                 seconds = self._history.seconds(topic, partition, offset, now_s)
             rows.append((group, topic, partition, offset, lag, seconds))
         return Block(block.labels, (COMMITTED, LAG, LAG_SECONDS), rows)
+
+
+def _unpacked(blocks: Iterable[Block]) -> Iterator[Block]:
+    """The blocks, in the place of what APIs were asked those that are made of all of it."""
+    asked: list[Row] = []
+    for block in blocks:
+        if block.names[0] == REQUESTS:
+            asked += block.rows
+        else:
+            yield block
+    yield from blocks_of(asked)
 
 
 def _written(lines: Lines, as_openmetrics: bool) -> Iterator[str]:

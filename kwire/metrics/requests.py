@@ -6,15 +6,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from kwire.metrics.blocks import Value, encoded, in_blocks, single
-from kwire.protocol.errors import ErrorCode
+from kwire.metrics.request_rows import REQUESTS, row_of
 from kwire.server.listener import Listener
-from kwire.server.request_counts import RECENT_MAX, RequestCounts
+from kwire.server.request_counts import RequestCounts
 
-QUANTILES = (0.5, 0.75, 0.95, 0.98, 0.99, 0.999)
-NS_PER_MS = 1e6
 PROCESSOR = "0"
 """There is one loop where Apache Kafka has several processors a listener."""
-PREFIX = "kafka_network_requestmetrics_"
 SOCKETS = "kafka_server_socket_server_metrics_"
 PRINCIPALS = (
     "kwire_principal_received_bytes_total",
@@ -33,82 +30,20 @@ AUTHENTICATIONS = {
 """The middle of the metric's name -> attribute of AuthenticationCounts."""
 
 
-def quantiles(count: int, values: Sequence[float], unit: float = 1) -> list[float]:
-    """[count, quantiles of the values]; all 0 without any, as Apache Kafka shows it."""
-    if not values:
-        return [count, *(0 for _ in QUANTILES)]
-    ordered = sorted(values)
-    last = len(ordered) - 1
-    return [count, *(round(ordered[round(q * last)] / unit, 4) for q in QUANTILES)]
-
-
 def read_requests(listeners: Iterable[Listener]) -> Iterator[bytes]:
-    """By API: requests by version, answers by error code, times and sizes."""
-    dispatchers = list(dict.fromkeys(listener.dispatcher for listener in listeners))
-    by_name: dict[str, list[RequestCounts]] = {}
+    """By API what it was asked, each a row of its own: they are long."""
+    dispatchers = dict.fromkeys(listener.dispatcher for listener in listeners)
     for dispatcher in dispatchers:
         for name, counts in dispatcher.counts():
-            followers = [] if counts.followers is None else [counts.followers]
-            if name == "Fetch":
-                by_name.setdefault("FetchConsumer", []).append(counts)
-                by_name.setdefault("FetchFollower", []).extend(followers)
-            by_name.setdefault(name, []).extend((counts, *followers))
-    for name, several in by_name.items():
-        if any(counts.total for counts in several):
-            yield from _read_api(name, several)
+            names = ("FetchConsumer", name) if name == "Fetch" else (name,)
+            yield from _read_api(names, counts)
+            if counts.followers is not None:
+                yield from _read_api(("FetchFollower", name), counts.followers)
 
 
-def _read_api(name: str, several: Sequence[RequestCounts]) -> Iterator[bytes]:
-    versions: Counter[int] = Counter()
-    errors: Counter[int] = Counter()
-    recent: list[tuple[int, int, int]] = []
-    throttled = [0, 0]
-    for counts in several:
-        versions.update({at: count for at, count in enumerate(counts.by_version) if count})
-        errors.update({at: count for at, count in enumerate(counts.errors) if count})
-        recent += counts.recent
-        throttled[0] += counts.throttled_ms[0]
-        throttled[1] += counts.throttled_ms[1]
-    yield encoded(
-        ("request", "version"),
-        (f"{PREFIX}requests_total",),
-        [(name, str(version), count) for version, count in sorted(versions.items())],
-    )
-    if not name.startswith("Fetch") or name == "Fetch":  # as Apache Kafka has it
-        yield encoded(
-            ("request", "error"),
-            (f"{PREFIX}errors_total",),
-            [(name, _error_name(code), count) for code, count in sorted(errors.items())],
-        )
-    total = sum(versions.values())
-    never = quantiles(total, ())
-    values: dict[str, Value] = {
-        f"{PREFIX}totaltimems": quantiles(total, [x[0] + x[1] for x in recent], NS_PER_MS),
-        f"{PREFIX}localtimems": quantiles(total, [x[0] for x in recent], NS_PER_MS),
-    }
-    yield encoded(("request",), tuple(values), [(name, *values.values())])
-    throttle_ms = [ms for counts in several for ms in counts.recent_throttles_ms()]
-    not_throttled = min(total, RECENT_MAX) - len(throttle_ms)
-    values = {
-        f"{PREFIX}throttletimems": quantiles(total, throttle_ms + [0] * not_throttled),
-        f"{PREFIX}remotetimems": quantiles(total, [x[1] for x in recent], NS_PER_MS),
-        f"{PREFIX}requestbytes": quantiles(total, [x[2] for x in recent]),
-        f"{PREFIX}requestqueuetimems": never,
-        f"{PREFIX}responsequeuetimems": never,
-        f"{PREFIX}responsesendtimems": never,
-        "kwire_requests_throttled_total": throttled[0],
-        "kwire_requests_throttled_ms_total": throttled[1],
-    }
-    yield encoded(("request",), tuple(values), [(name, *values.values())])
-
-
-def _error_name(code: int) -> str:
-    if code > max(ErrorCode):
-        code = -1  # it is the last place of the list
-    try:
-        return ErrorCode(code).name
-    except ValueError:
-        return str(code)
+def _read_api(names: Sequence[str], counts: RequestCounts) -> Iterator[bytes]:
+    if any(counts.by_version):
+        yield encoded((), (REQUESTS,), [row_of(names, counts)])
 
 
 def read_connections(listeners: Iterable[Listener]) -> Iterator[bytes]:

@@ -10,7 +10,7 @@ from kwire.coordinator.share.service import ShareCoordinator
 from kwire.metrics.blocks import END, Row, encoded, in_blocks, single
 from kwire.metrics.cluster import average_and_max_ms
 from kwire.metrics.groups import OFFSETS_SHOWN_MAX, SHARD_STATES
-from kwire.metrics.requests import quantiles
+from kwire.metrics.quantiles import quantiles
 from kwire.share.led_partition import LedPartition
 from kwire.share.manager import SharePartitionManager
 from kwire.share.states import AcknowledgeType

@@ -7,8 +7,9 @@ from itertools import islice
 
 from kwire.log.directories.manager import LogManager
 from kwire.metrics.blocks import Value, encoded, in_blocks, single
-from kwire.metrics.requests import NS_PER_MS, quantiles
+from kwire.metrics.quantiles import quantiles
 
+NS_PER_MS = 1e6
 MANAGER = "kafka_log_logmanager_"
 CLEANER = "kafka_log_logcleaner"
 REFUSING_MAX = 1000

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from kwire.coordinator.transaction.service import TransactionCoordinator
 from kwire.metrics.blocks import Row, encoded, in_blocks, single
 from kwire.metrics.cluster import average_and_max_ms
-from kwire.metrics.requests import quantiles
+from kwire.metrics.quantiles import quantiles
 
 if TYPE_CHECKING:
     from kwire.coordinator.transaction.verifier import TransactionVerifier

@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 PREFIX = "http."
 TLS_PREFIXES = ("ssl.", "listener.name.")
-NEEDED = ("starlette", "uvicorn", "prometheus_client")
+NEEDED = ("starlette", "uvicorn", "prometheus_client", "msgspec")
 """What the HTTP process imports; `pip install 'kwire[http]'` has it."""
 TAKEN_S = 2.0
 TAKEN_PAUSE_S = 0.05
@@ -34,7 +34,7 @@ def make_http_side(
     pool: BufferPool,
     *,
     by_default: bool,
-    bootstrap: Callable[[str | None], str],
+    bootstrap: Callable[[str], str],
     questions: dict[str, Question],
 ) -> HttpSide | None:
     """None where nothing is to be served. `by_default`: on loopback, where `http.listeners` says

@@ -20,7 +20,6 @@ from kwire.kraft.images.metadata_image import MetadataDelta, MetadataImage
 from kwire.log.directories.manager import LogManager
 from kwire.log.files import Files
 from kwire.log.kernel_syncs import KernelSyncs
-from kwire.log.partition.config import LogConfig
 from kwire.membership.broker_registration import registration_request
 from kwire.membership.controller_channel import ControllerChannel
 from kwire.membership.controller_registration import ControllerRegistration
@@ -38,6 +37,7 @@ from kwire.node.controller_requests import ControllerRequests
 from kwire.node.coordinators import Coordinators
 from kwire.node.directory_failures import DirectoryFailures
 from kwire.node.directory_identities import DirectoryIdentities
+from kwire.node.early_topics import EarlyTopics
 from kwire.node.failure import Failure
 from kwire.node.health import health_of
 from kwire.node.host_name import reachable_name
@@ -46,6 +46,7 @@ from kwire.node.listener_security import ListenerSecurity
 from kwire.node.listeners import Listeners, controller_listener_name
 from kwire.node.loading_logs import LogLoading
 from kwire.node.local_requests import LocalRequests
+from kwire.node.log_configs import LogConfigs
 from kwire.node.logins import Logins
 from kwire.node.logs import make_log_manager
 from kwire.node.metadata_quorum import MetadataQuorum
@@ -81,7 +82,8 @@ __all__ = ["Node", "StartError"]
 class Node:
     """One broker, controller, or both. A controller alone has no logs but the metadata's, and no
     broker half. `on_fatal(reason)` is called when the node cannot go on. `http_by_default`: answer
-    HTTP on loopback where `http.listeners` says nothing; `http` is None where none is answered."""
+    HTTP on loopback where `http.listeners` says nothing; `http` is None where none is answered.
+    `incarnation_id`: whom it goes on as, if its directories are those of a node at work."""
 
     def __init__(
         self,
@@ -94,16 +96,18 @@ class Node:
         files: Files | None = None,
         new_executor: NewExecutor | None = None,
         http_by_default: bool = False,
+        incarnation_id: bytes = b"",
     ) -> None:
         self.config = config
         self.loop = loop
         self.clock: Clock = clock or SystemClock()
         self.random: Random = random or SystemRandom()
         self.broker_id = config.node_id
-        self.incarnation_id = b""
+        self._goes_on, self.incarnation_id = bool(incarnation_id), incarnation_id
         self.on_fatal: Callable[[str], None] = lambda reason: None
         self.failure = Failure(lambda reason: self.on_fatal(reason))
         self.dynamic_config = DynamicConfig(config, is_catching_up=True)
+        self.log_configs = LogConfigs(self.dynamic_config)
         self.security = ListenerSecurity(loop, config, self.dynamic_config)
         self.logins = Logins(loop, self.dynamic_config, self.random, self.clock, lambda: self.image)
         self.published = self._make_published()
@@ -245,7 +249,7 @@ class Node:
             self.workers,
             self.dynamic_config,
             now_ms=self._now_ms,
-            config_of=self._log_config,
+            config_of=self.log_configs.of,
             on_directory_failure=lambda directory: self.directory_failures.failed(directory),
             has_other_brokers=self.published.has_other_brokers,
             on_descriptors_short=lambda: self.listeners.make_room(),
@@ -255,7 +259,7 @@ class Node:
         return ReplicaManager(
             self.broker_id,
             self.log_manager,
-            self._log_config,
+            self.log_configs.of,
             self._now_ms,
             self.config["replica.lag.time.max.ms"],
         )
@@ -322,10 +326,6 @@ class Node:
             report=self.lifecycle.directories_failed,
             on_fatal=self.failure.fatal,
         )
-
-    def _log_config(self, topic: str) -> LogConfig:
-        """The resolved configs of a topic's logs."""
-        return LogConfig.from_values(self.dynamic_config.topic_values_of(topic))
 
     def _now_ms(self) -> int:
         return int(self.loop.time() * 1000)
@@ -436,6 +436,7 @@ class Node:
             waits_for_logs=True,
             cordoned=self.cordoning.reported,
             directory_failure_ms=self.config["log.dir.failure.timeout.ms"],
+            goes_on=self._goes_on,
         )
 
     def _registration_request(self) -> m.BrokerRegistrationRequest:
@@ -561,13 +562,14 @@ class Node:
             loading=loading,
             logs=self.log_manager,
             replicate=self.replication.start,
+            early_topics=EarlyTopics(self.config, self.parts.auto_topics, self.publishing),
         )
 
     def _identified(self, cluster_id: str) -> None:
         """The log directories are known: the node takes part in the cluster from now on."""
         self.directory_failures.report()
         self.published.cluster_id = cluster_id
-        self.incarnation_id = uuids.random_uuid(self.random)
+        self.incarnation_id = self.incarnation_id or uuids.random_uuid(self.random)
         self.peers.bind_local(self.broker_id, self.local_requests.execute)
         if self.config.is_controller:
             advertised = self.listeners.advertised_controller()

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from kwire.share.persister import Persister
     from kwire.share.settings import ShareSettings
 
+GROUPS_REMEMBERED = 10_000
 LATEST, EARLIEST = "latest", "earliest"
 
 
@@ -60,8 +61,9 @@ class Shares:
         self._dead_letter_settings: DeadLetterSettings | None = None
         self._dead_letters: GroupDeadLetters | None = None
         self._partitions: SharePartitionManager | None = None
-        self._made: dict[str, ShareSettings] = {}
-        self._made_of = (0, 0)  # changes of configs, the level of share.version
+        self._made: dict[str, ShareSettings] = {}  # by owner of the configs
+        self._settings_of: dict[str, ShareSettings] = {}  # by group
+        self._made_of, self._made_at = 0, 0  # changes of configs, the level of share.version
         replicas.add_listener(self._leadership)
 
     @property
@@ -116,15 +118,20 @@ class Shares:
 
     def _settings(self, group_id: str) -> ShareSettings:
         """The group's configs; made once for all groups without configs of their own."""
-        features = self._metadata.image.features.finalized
-        made_of = self._configs.changes, features.get("share.version", 0)
-        if made_of != self._made_of:
-            self._made_of = made_of
+        level = self._metadata.image.features.finalized.get("share.version", 0)
+        if self._configs.changes != self._made_of or level != self._made_at:
+            self._made_of, self._made_at = self._configs.changes, level
             self._made.clear()
-        owner = self._configs.owner(group_id)
-        settings = self._made.get(owner)
+            self._settings_of.clear()
+        settings = self._settings_of.get(group_id)
         if settings is None:
-            settings = self._made[owner] = self._made_settings(group_id)
+            owner = self._configs.owner(group_id)
+            settings = self._made.get(owner)
+            if settings is None:
+                settings = self._made[owner] = self._made_settings(group_id)
+            if len(self._settings_of) >= GROUPS_REMEMBERED:
+                self._settings_of.clear()
+            self._settings_of[group_id] = settings
         return settings
 
     def _made_settings(self, group_id: str) -> ShareSettings:

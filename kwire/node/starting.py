@@ -9,6 +9,7 @@ from collections.abc import Callable
 from kwire.config.broker_config import BrokerConfig
 from kwire.log.directories.manager import LogManager
 from kwire.membership.lifecycle import BrokerLifecycle
+from kwire.node.early_topics import EarlyTopics
 from kwire.node.listeners import Listeners
 from kwire.node.loading_logs import LogLoading
 from kwire.node.metadata_quorum import MetadataQuorum
@@ -44,6 +45,7 @@ class StartSequence:
         loading: LogLoading,
         logs: LogManager,
         replicate: Callable[[], None],
+        early_topics: EarlyTopics,
     ) -> None:
         self._loop = loop
         self._config = config
@@ -57,6 +59,7 @@ class StartSequence:
         self._loading = loading
         self._logs = logs
         self._replicate = replicate
+        self._early_topics = early_topics
 
     async def run(self) -> None:
         """Return when the node serves. Raises StartError and ConfigError, one line each."""
@@ -85,6 +88,7 @@ class StartSequence:
         self._replicate()
         lifecycle.ready_to_serve()
         await self._done(lifecycle.started, "the controller to let this broker serve")
+        await self._done(self._early_topics.made(), "internal topics")
         await self._listeners.start()
         self._logs.start_timers()
 

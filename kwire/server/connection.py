@@ -51,7 +51,7 @@ class BrokerConnection(PausedConnection):
     """The server side of one client's connection."""
 
     def __init__(self, setup: ConnectionSetup[BrokerConnection]) -> None:
-        super().__init__(setup.pool, setup.request_bytes_max, setup.loop)
+        super().__init__(setup.pool, setup.request_bytes_max, setup.loop, setup.turns)
         self._setup = setup
         self._parts = setup.parts
         self._route = setup.dispatcher.route
@@ -265,6 +265,8 @@ class BrokerConnection(PausedConnection):
             self._refuse(str(error))
             return
         if route.waits_for_writes and self._is_held_back(body):
+            return
+        if route.takes_turns and self._is_for_later(body):
             return
         counts, timed = route.counts, None
         if self._turn_s >= counts.due_s:

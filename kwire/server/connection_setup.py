@@ -10,6 +10,7 @@ from kwire.network.buffers import BufferPool
 from kwire.server.dispatch import Dispatcher
 from kwire.server.parts import Parts
 from kwire.server.request_steps import RequestSteps
+from kwire.server.turns import Turns
 
 if TYPE_CHECKING:
     from kwire.security.sasl.server import AuthenticationCounts, MakeSasl
@@ -38,6 +39,7 @@ class ConnectionSetup(Generic[ConnectionT]):
         "sasl",
         "security_protocol",
         "steps",
+        "turns",
     )
 
     def __init__(
@@ -62,6 +64,7 @@ class ConnectionSetup(Generic[ConnectionT]):
         self.listener_name = listener_name
         self.dispatcher = dispatcher
         self.steps = steps
+        self.turns = Turns(loop)
         self.request_bytes_max = request_bytes_max
         self.opened = opened
         self.closed = closed

@@ -10,7 +10,8 @@ request, error)`, or as other errors are.
 
 A module whose requests neither read nor change what a write in front of them does says
 `WAITS_FOR_WRITES = False`; all others start behind the replies of those writes
-(docs/adr/0007-one-connection-one-order.md).
+(docs/adr/0007-one-connection-one-order.md). One whose requests come by the thousand says
+`TAKES_TURNS = True`: one turn of the loop starts only so many of them (`turns.py`).
 """
 
 from __future__ import annotations
@@ -74,6 +75,7 @@ class Route:
         "handle",
         "name",
         "required",
+        "takes_turns",
         "version_max",
         "version_min",
         "waits_for_writes",
@@ -90,6 +92,7 @@ class Route:
         versions: tuple[int, int],
         authorization: Authorization,
         waits_for_writes: bool = True,
+        takes_turns: bool = False,
         error_response: ErrorResponse | None = None,
         denied_response: DeniedResponse | None = None,
         counts: RequestCounts | None = None,
@@ -102,6 +105,7 @@ class Route:
         self.decoders = decoders
         self.version_min, self.version_max = versions
         self.waits_for_writes = waits_for_writes
+        self.takes_turns = takes_turns
         self.error_response = error_response
         self.denied_response = denied_response
         self.authorization = authorization
@@ -116,6 +120,7 @@ class Route:
         *,
         versions: tuple[int, int] | None = None,
         waits_for_writes: bool = True,
+        takes_turns: bool = False,
         error_response: ErrorResponse | None = None,
         denied_response: DeniedResponse | None = None,
     ) -> Route:
@@ -131,6 +136,7 @@ class Route:
             versions=versions or (info.min, info.max),
             authorization=authorization,
             waits_for_writes=waits_for_writes,
+            takes_turns=takes_turns,
             error_response=error_response,
             denied_response=denied_response,
         )
@@ -144,6 +150,7 @@ class Route:
             module.AUTHORIZATION,
             versions=getattr(module, "VERSIONS", None),
             waits_for_writes=getattr(module, "WAITS_FOR_WRITES", True),
+            takes_turns=getattr(module, "TAKES_TURNS", False),
             error_response=getattr(module, "error_response", None),
             denied_response=getattr(module, "denied_response", None),
         )

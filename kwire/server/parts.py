@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from kwire.log.partition.partition_log import PartitionLog
     from kwire.membership.requester import Requester
     from kwire.pending import Pending
+    from kwire.protocol import messages as m
     from kwire.protocol.api_keys import Listener
     from kwire.protocol.errors import ErrorCode
     from kwire.protocol.records.validation import CheckedBatch
@@ -177,6 +178,12 @@ class TopicCreation(Protocol):
 
     def create(self, names: Iterable[str], requester: Requester | None, /) -> dict[str, ErrorCode]:
         """Start to create topics; what a client is told of each meanwhile."""
+        ...
+
+    def asked(
+        self, names: Iterable[str], requester: Requester | None, /
+    ) -> Pending[m.CreateTopicsResponse]:
+        """Create topics with the configs that a broker gives those of its own making."""
         ...
 
 

@@ -12,7 +12,8 @@ from collections import deque
 
 from kwire.network.buffers import BufferPool
 from kwire.network.frames import FrameConnection
-from kwire.server.slots import HELD, MUTED, Slot
+from kwire.server.slots import HELD, LATER, MUTED, Slot
+from kwire.server.turns import Turns
 
 QUEUED_REQUESTS_MAX = 64
 QUEUED_BYTES_MAX = 1024 * 1024
@@ -22,10 +23,16 @@ class PausedConnection(FrameConnection):
     """See the module. A subclass runs the queue (`_run_queue`)."""
 
     def __init__(
-        self, pool: BufferPool, frame_bytes_max: int, loop: asyncio.AbstractEventLoop
+        self,
+        pool: BufferPool,
+        frame_bytes_max: int,
+        loop: asyncio.AbstractEventLoop,
+        turns: Turns,
     ) -> None:
         super().__init__(pool, frame_bytes_max)
         self._loop = loop
+        self._turns = turns
+        self._has_turn = False  # the next request may start now
         self._queue: deque[bytes] = deque()
         self._queued_bytes = 0
         self._blocking: Slot | None = None
@@ -71,6 +78,25 @@ class PausedConnection(FrameConnection):
             self._blocking = None
             self._run_queue()
         self._adjust_reading()
+
+    def _is_for_later(self, body: memoryview) -> bool:
+        """Whether this request starts in a later turn of the loop: so many have in this one."""
+        if self._has_turn or self._turns.take():
+            self._has_turn = False
+            return False
+        self._blocking = LATER
+        self._queue.appendleft(bytes(body))
+        self._queued_bytes += len(body)
+        self._turns.wait(self._turn_came)
+        self._adjust_reading()
+        return True
+
+    def _turn_came(self) -> None:
+        if self._blocking is LATER and not self._closed:
+            self._blocking = None
+            self._has_turn = True
+            self._run_queue()
+            self._has_turn = False
 
     def memory_awaited(self, waits: bool) -> None:
         self._memory_awaited = waits

@@ -134,6 +134,11 @@ class RequestCounts:
         return list(zip(*(ordered[at::OF_EACH] for at in range(OF_EACH)), strict=True))
 
     @property
+    def recent_bytes(self) -> bytes:
+        """`recent` as int64 of the machine, in no order."""
+        return self._recent.tobytes()
+
+    @property
     def followers(self) -> RequestCounts | None:
         """`of_followers`, if there were any."""
         return self._followers

@@ -55,4 +55,6 @@ HELD = Slot(None)
 MUTED = Slot(None)
 """In the place of a blocking request: the next one waits until the client's throttle time is over
 (KIP-219)."""
-BETWEEN = (WRITES, HELD, MUTED)
+LATER = Slot(None)
+"""The same: one turn of the loop starts only so many requests of its kind (`turns.py`)."""
+BETWEEN = (WRITES, HELD, MUTED, LATER)

@@ -210,6 +210,7 @@ class CoordinatorPersister:
         self._queued: dict[_Way, list[_AnyQuestion]] = {}
         self._under_way: dict[_Way, list[_AnyQuestion]] = {}
         self._pausing: dict[_AnyQuestion, None] = {}
+        self._written_here: dict[SharePartitionKey, Pending[list[PartitionResult]]] = {}
         self._closed = False
 
     def initialize(
@@ -227,7 +228,14 @@ class CoordinatorPersister:
     def write(
         self, group_id: str, partitions: Sequence[WritePartition]
     ) -> Pending[list[PartitionResult]]:
-        """See `Persister`."""
+        """See `Persister`. One share partition whose coordinator is this broker waits for no other:
+        what is written in one turn of the loop is one write to the log."""
+        if len(partitions) == 1 and not self._closed:
+            asked = partitions[0]
+            key = SharePartitionKey(group_id, asked.topic_id, asked.partition)
+            here = self._coordinators.node_id
+            if key not in self._written_here and self._coordinators.find(key) == here:
+                return self._write_here(key, asked)
         return self._ask(_WRITE, group_id, partitions)
 
     def delete(
@@ -259,6 +267,10 @@ class CoordinatorPersister:
     def close(self) -> None:
         """Answer everything that is open with COORDINATOR_NOT_AVAILABLE; ask no more."""
         self._closed = True
+        here = list(self._written_here.values())
+        self._written_here.clear()
+        for pending in here:
+            pending.fail(_closed_error())
         left = list(self._pausing)
         for questions in (*self._queued.values(), *self._under_way.values()):
             left += questions
@@ -279,6 +291,37 @@ class CoordinatorPersister:
         answers = gather([question.answer for question in questions])
         self._route(questions)
         return after(answers, lambda done: [answer.result() for answer in done.result()])
+
+    def _write_here(
+        self, key: SharePartitionKey, asked: WritePartition
+    ) -> Pending[list[PartitionResult]]:
+        outcome = self._written_here[key] = Pending()
+        answered = self._coordinators.local.write(key.group_id, [asked])
+        answered.add_done_callback(partial(self._answered_here, key, asked, outcome))
+        return outcome
+
+    def _answered_here(
+        self,
+        key: SharePartitionKey,
+        asked: WritePartition,
+        outcome: Pending[list[PartitionResult]],
+        done: Pending[list[PartitionResult]],
+    ) -> None:
+        if self._closed:
+            return
+        del self._written_here[key]
+        error = done.error()
+        results = [] if error is not None else done.result()
+        if results and not results[0].error_code:
+            outcome.complete(results)
+            return
+        question = _Question(_WRITE, key.group_id, asked)
+        question.node_id = self._coordinators.node_id
+        question.answer.add_done_callback(partial(_pass_on, outcome))
+        if error is not None:
+            self._failed(question, error)
+        else:
+            self._settle(question, results[0] if results else None)
 
     def _route(self, questions: Sequence[_AnyQuestion]) -> None:
         """To each question's coordinator, or a pause where there is none."""
@@ -397,6 +440,14 @@ def _without_repeats(
         else:
             left.append(question)
     return list(asked.values()), left
+
+
+def _pass_on(outcome: Pending[list[R]], answer: Pending[R]) -> None:
+    error = answer.error()
+    if error is not None:
+        outcome.fail(error)
+    else:
+        outcome.complete([answer.result()])
 
 
 def _results_of(kind: _Kind[A, R], done: Pending[Any]) -> list[R]:

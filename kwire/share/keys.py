@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 from kwire.protocol import uuids
 
+# Share partitions whose state is written again and again, as long as that costs little memory.
+_REMEMBERED, _REMEMBERED_LENGTH_MAX = 8192, 128
 _TEXT_MAX = 24
 _INT_MAX = (1 << 31) - 1
 
@@ -20,6 +23,17 @@ class SharePartitionKey(NamedTuple):
 
 def coordinator_key(group_id: str, topic_id: bytes, partition: int) -> str:
     """ "group:topic id:partition", whose hash decides on the partition of the state's topic."""
+    if len(group_id) > _REMEMBERED_LENGTH_MAX:
+        return _coordinator_key(group_id, topic_id, partition)
+    return _remembered(group_id, topic_id, partition)
+
+
+@lru_cache(_REMEMBERED)
+def _remembered(group_id: str, topic_id: bytes, partition: int) -> str:
+    return _coordinator_key(group_id, topic_id, partition)
+
+
+def _coordinator_key(group_id: str, topic_id: bytes, partition: int) -> str:
     return f"{group_id}:{uuids.to_text(topic_id)}:{partition}"
 
 

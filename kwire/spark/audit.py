@@ -102,8 +102,8 @@ def check(options: argparse.Namespace) -> None:
             raise UsageError(f"--ignore {name}: not one of {', '.join(PARTS)}")
     options.renames = pairs(options.rename, "--rename")
     check_output(options.report, "--report")
-    check_side(options.left_side, "--left")
-    check_side(options.right_side, "--right")
+    check_side(options.left_side, "--left", options.say)
+    check_side(options.right_side, "--right", options.say)
 
 
 def with_checksum(frame: Any, ignored: Sequence[str]) -> Any:

@@ -17,6 +17,8 @@ from kwire.spark.usage import JobError, UsageError
 
 TIMEOUT_S = 30.0
 TELL_AFTER_S = 3.0
+# What is left to a cluster that has never answered and whose connections fail.
+FIRST_ANSWER_S = 5.0
 # librdkafka ends a request itself; this is for a future that it forgets.
 FUTURE_TIMEOUT_S = TIMEOUT_S + 10
 # What is left to a cluster that does not answer once the job is to stop.
@@ -24,8 +26,12 @@ STOPPING_S = 5.0
 LOOK_S = 0.2
 LEADERS_PAUSE_S = 0.05
 EARLIEST = "earliest"
+MESSAGE_LIMIT = "max.message.bytes"
 LATEST = "latest"
 GROUPS_IN_FLIGHT = 50
+
+# librdkafka's note of how long a connection had been in which state.
+_STATE = re.compile(r" \(after \d+ms in state [^)]*\)")
 
 Partition = tuple[str, int]
 T = TypeVar("T")
@@ -37,6 +43,27 @@ class TopicInfo(NamedTuple):
     name: str
     topic_id: str
     partitions: tuple[int, ...]
+
+
+class UnreachedError(TimeoutError):
+    """No broker of a cluster can be reached: the text says why, and what to look at."""
+
+
+def unreached_text(bootstrap: str, trouble: str) -> str:
+    """What to tell of a cluster that has never answered, by librdkafka's word on a connection.
+
+    >>> unreached_text("kafka:9092", "kafka:9092/bootstrap: Connect to ipv4#10.0.0.1:9092 failed: "
+    ...     "Connection refused (after 0ms in state CONNECT)")
+    'no broker at kafka:9092: connection refused (is it running, is --bootstrap its address?)'
+    """
+    if "refused" in trouble:
+        why = "connection refused (is it running, is --bootstrap its address?)"
+    elif "resolve" in trouble:
+        why = "the host's name is unknown (is --bootstrap its address?)"
+    else:
+        _, _, told = trouble.partition(": ")
+        why = _STATE.sub("", told or trouble)
+    return f"no broker at {bootstrap}: {why}"
 
 
 class Cluster:
@@ -59,6 +86,7 @@ class Cluster:
         self.bootstrap = bootstrap
         self.settings = dict(settings or {})
         self.trouble = ""
+        self._has_answered = False
         self._say = say
         self._stopping = stopping
         config: dict[str, Any] = client_config(bootstrap, self.settings)
@@ -77,13 +105,16 @@ class Cluster:
     def _reason(self, error: BaseException) -> str:
         """Why a request failed, and what is wrong with the connections where it got no answer."""
         reason = _reason(error)
+        if isinstance(error, UnreachedError):
+            return reason
         self._admin.poll(0)
         return f"{reason} ({self.trouble})" if self.trouble and _is_silence(error) else reason
 
     def _result(self, future: concurrent.futures.Future[T]) -> T:
         """What a request brings, and a line where that takes long.
 
-        Raises KafkaException, and TimeoutError without an answer.
+        Raises KafkaException, TimeoutError without an answer, and UnreachedError where there has
+        never been one and connections fail.
         """
         began_s = time.monotonic()
         deadline_s = began_s + FUTURE_TIMEOUT_S
@@ -94,10 +125,17 @@ class Cluster:
                 deadline_s = min(deadline_s, time.monotonic() + STOPPING_S)
             left_s = max(0.0, deadline_s - time.monotonic())
             if concurrent.futures.wait([future], min(left_s, LOOK_S)).done:
-                return future.result()
+                found = future.result()
+                self._has_answered = True
+                return found
             if not left_s:
                 raise TimeoutError("it is to stop" if is_stopping else "")
-            if not is_told and time.monotonic() - began_s >= TELL_AFTER_S:
+            waited_s = time.monotonic() - began_s
+            if not self._has_answered and waited_s >= FIRST_ANSWER_S:
+                self._admin.poll(0)
+                if self.trouble:
+                    raise UnreachedError(unreached_text(self.bootstrap, self.trouble))
+            if not is_told and waited_s >= TELL_AFTER_S:
                 is_told = True
                 self._say(
                     f"no answer of {self.bootstrap} yet, waiting for {TIMEOUT_S:.0f} s at most"
@@ -284,17 +322,30 @@ class Cluster:
 
     def topic_configs(self, name: str) -> dict[str, str]:
         """The configs that were set for the topic itself."""
+        from confluent_kafka.admin import ConfigSource
+
+        own = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
+        entries = self._configs(name).items()
+        return {key: e.value for key, e in entries if e.source == own and e.value}
+
+    def message_limit(self, name: str) -> int | None:
+        """`max.message.bytes` of a topic; None where the cluster does not tell."""
+        try:
+            found = self._configs(name).get(MESSAGE_LIMIT)
+        except JobError:
+            return None
+        return int(found.value) if found is not None and found.value else None
+
+    def _configs(self, name: str) -> dict[str, Any]:
         from confluent_kafka import KafkaException
-        from confluent_kafka.admin import ConfigResource, ConfigSource, ResourceType
+        from confluent_kafka.admin import ConfigResource, ResourceType
 
         resource = ConfigResource(ResourceType.TOPIC, name)
         futures = self._admin.describe_configs([resource], request_timeout=TIMEOUT_S)
         try:
-            entries = self._result(futures[resource])
+            return dict(self._result(futures[resource]))
         except (KafkaException, TimeoutError) as error:
             raise JobError(f"configs of {name}: {self._reason(error)}") from None
-        own = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
-        return {key: e.value for key, e in entries.items() if e.source == own and e.value}
 
     def groups(self, pattern: str) -> dict[str, bool]:
         """{group: whether it has members} of the consumer groups whose name matches.
@@ -401,6 +452,8 @@ def _reason(error: BaseException) -> str:
     found: Any = error.args[0] if error.args else None
     if hasattr(found, "str"):
         return str(found.str())
+    if isinstance(error, UnreachedError):
+        return str(error)
     return f"no answer, and {found}" if found else f"no answer in {FUTURE_TIMEOUT_S:.0f} s"
 
 

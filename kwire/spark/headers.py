@@ -34,3 +34,14 @@ def source_place() -> tuple[Any, Any, Any]:
     parts = f.split(header_text(REPLAY_SOURCE), "/")
     partition = f.try_element_at(parts, f.lit(2)).try_cast("int")
     return parts[0], partition, f.try_element_at(parts, f.lit(3)).try_cast("bigint")
+
+
+def headers_size() -> Any:
+    """A column: the bytes of a record's headers, names and values."""
+    from pyspark.sql import functions as f
+
+    def one(total: Any, entry: Any) -> Any:
+        value = f.coalesce(f.length(entry["value"]), f.lit(0))
+        return total + f.octet_length(entry["key"]) + value
+
+    return f.coalesce(f.aggregate("headers", f.lit(0), one), f.lit(0))

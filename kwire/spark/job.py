@@ -29,6 +29,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
+from kwire.spark.report import NO_BREAK, rate_text, size_text
 from kwire.spark.usage import JobError, UsageError, pairs
 
 EXIT_DONE = 0
@@ -43,6 +44,9 @@ INT64_MAX = (1 << 63) - 1
 PATIENCE_MAX_S = 2_000_000.0
 # Spark counts microseconds, and its connector says so of milliseconds that are too many for that.
 TIME_OVERFLOW = "java.lang.ArithmeticException: long overflow"
+
+# Errors of tasks (`SendError` of sending.py) whose text is one line for the user.
+TOLD_ALONE = ("SendError",)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -112,8 +116,10 @@ class Progress:
         self.size_bytes += size_bytes
         rate = (self.size_bytes - self._last_bytes) / max(now_s - self._last_s, 1e-3)
         self._last_s, self._last_bytes = now_s, self.size_bytes
-        parts = [f"{self.records:,} records", f"{self.size_bytes / 1e6:,.1f} MB"]
-        parts.append(f"{rate / 1e6:,.1f} MB/s")
+        size, speed = (
+            text.replace(NO_BREAK, " ") for text in (size_text(self.size_bytes), rate_text(rate))
+        )
+        parts = [f"{self.records:,} records", size, speed]
         if lag is not None:
             parts.append(f"lag {lag:,}")
         if what:
@@ -163,6 +169,10 @@ def _is_news(record: logging.LogRecord) -> bool:
     return kind is None or not (kind is KeyboardInterrupt or kind.__module__.startswith(PY4J))
 
 
+def _say_nothing(text: str) -> None:
+    """Where options are checked without a job that could tell of it."""
+
+
 def parser_of(job: Job) -> argparse.ArgumentParser:
     """The command line of a job, with the options that all jobs have."""
     parser = _Parser(
@@ -182,6 +192,7 @@ def parser_of(job: Job) -> argparse.ArgumentParser:
     )
     spark.add_argument("--summary", metavar="FILE", help="write the JSON summary here too")
     spark.add_argument("--quiet", action="store_true", help="no progress")
+    parser.set_defaults(say=_say_nothing)
     return parser
 
 
@@ -295,6 +306,7 @@ def run_job(job: Job, arguments: Sequence[str] | None = None) -> int:
         _require_installed(job, options)
         progress = Progress(job.name, options.quiet)
         progress.stop_on_signals()
+        options.say = progress.say
         job.check(options)
         ending = _Ending(job, options.summary, progress)
         ending.forget()
@@ -379,14 +391,16 @@ def one_line(error: BaseException) -> str:
 
 
 def _python_error(text: str) -> str | None:
-    """Of a Python worker's stack in the text: the line behind it, without the module's name."""
+    """Of a Python worker's stack in the text: the line behind it, without the module's name, and
+    without the error's where the line is written for people."""
     _, stack, behind = text.rpartition("Traceback (most recent call last):")
     if not stack:
         return None
     for line in behind.splitlines():
         if line and not line[0].isspace():
             name, colon, message = line.partition(":")
-            return name.rsplit(".", 1)[-1] + colon + message
+            kind = name.rsplit(".", 1)[-1]
+            return message.strip() if kind in TOLD_ALONE else kind + colon + message
     return None
 
 

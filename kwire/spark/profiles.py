@@ -84,7 +84,7 @@ def check(options: argparse.Namespace) -> None:
     if options.lag and not options.bootstrap:
         raise UsageError("--lag needs --bootstrap")
     check_output(options.report, "--report")
-    check_side(options.side, "--source")
+    check_side(options.side, "--source", options.say)
 
 
 def slim(records: Any) -> Any:
@@ -296,7 +296,7 @@ class Profile:
         return [{**row, "ratio": row["raw_bytes"] / max(1, row["bytes"])} for row in found]
 
     def _lag(self, records: Any) -> list[dict[str, Any]]:
-        cluster = Cluster(self.options.bootstrap, self.options.settings)
+        cluster = Cluster(self.options.bootstrap, self.options.settings, self.progress.say)
         partitions = partitions_of(cluster.describe([OFFSETS_TOPIC]))
         firsts = cluster.offsets(partitions, EARLIEST)
         ends = cluster.offsets(partitions, LATEST)
@@ -325,7 +325,11 @@ class Profile:
         return found
 
 
-HEADS = {"peak_mb_per_s": "peak"}
+HEADS = {"peak_mb_per_s": "peak", "keys": "keys (about)"}
+ESTIMATES = (
+    "The number of keys is an estimate, off by 5 % as a rule (HyperLogLog); median and p99 of "
+    "sizes are within 0.01 % of the rank. All other figures are counted."
+)
 _SIZES = ("bytes", "largest")
 
 
@@ -359,12 +363,18 @@ def write_report(path: str, profile: Profile) -> None:
     report.heading("Partitions")
     columns = ("records", "bytes", "largest", "without_key", "tombstones", "keys")
     report.table(
-        ("partition", *(name.replace("_", " ") for name in columns), "median", "p99"),
+        (
+            "partition",
+            *(HEADS.get(name, name.replace("_", " ")) for name in columns),
+            "median",
+            "p99",
+        ),
         [
             (label, *_shown(row, columns), *map(size_text, row["sizes"]))
             for label, row in zip(labels, rows, strict=True)
         ],
     )
+    report.paragraph(ESTIMATES, "note")
     report.heading("Hot keys")
     report.table(
         ("partition", "key", "records", "bytes", "share of the partition's bytes"),

@@ -52,17 +52,18 @@ def check(options: argparse.Namespace) -> None:
         check_archive(options.lake, "--lake")
 
 
-def register(spark: Any, options: argparse.Namespace) -> list[str]:
+def register(spark: Any, options: argparse.Namespace, progress: Progress) -> list[str]:
     """Views of the topics that the query names: `archive:NAME` of the lake, `topic:NAME` of the
     cluster, and NAME: the lake's, or the cluster's where the lake has none. Returns their names."""
     views: dict[str, Any] = {}
     text = options.sql
     if options.bootstrap:
-        cluster = Cluster(options.bootstrap, options.settings)
+        cluster = Cluster(options.bootstrap, options.settings, progress.say)
         for name in cluster.matching((), ".*"):
             if name in text:
                 side = Side("topic", name, options.bootstrap, options.settings)
-                frame = topic_frame(spark, side, options.isolation == "read_committed")
+                committed = options.isolation == "read_committed"
+                frame = topic_frame(spark, side, committed, progress.say)
                 views[f"topic:{name}"] = views[name] = frame
     if options.lake:
         archive = Archive(options.lake, spark, "--lake", options.moment)
@@ -100,7 +101,7 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[int, dict[str,
     try:
         # What is no query, and would be carried out at once, is refused.
         spark._jsparkSession.sessionState().sqlParser().parseQuery(options.sql)
-        views = register(spark, options)
+        views = register(spark, options, progress)
         frame = spark.sql(options.sql)
     except (AnalysisException, ParseException) as error:
         raise UsageError(f"SQL: {one_line(error)}") from None

@@ -26,8 +26,14 @@ from kwire.spark.archive_source import (
     parse_as_of,
 )
 from kwire.spark.client_settings import client_config, read_settings
-from kwire.spark.cluster import LATEST, Cluster, Partition, TopicInfo, partitions_of
-from kwire.spark.headers import REPLAY_ID, REPLAY_SOURCE, header_text, source_place
+from kwire.spark.cluster import LATEST, MESSAGE_LIMIT, Cluster, Partition, TopicInfo, partitions_of
+from kwire.spark.headers import (
+    REPLAY_ID,
+    REPLAY_SOURCE,
+    header_text,
+    headers_size,
+    source_place,
+)
 from kwire.spark.job import (
     EXIT_DONE,
     INT64_MAX,
@@ -47,6 +53,7 @@ from kwire.spark.sending import (
     Place,
     SendSettings,
     check_producer,
+    needed_bytes,
     sender,
 )
 from kwire.spark.session import open_session
@@ -54,6 +61,8 @@ from kwire.spark.topic_source import read_ranges
 from kwire.spark.usage import JobError, UsageError, pairs
 from kwire.spark.watching import Watch
 
+# Kafka's default of `max.message.bytes`.
+MESSAGE_BYTES = (1 << 20) + 12
 SETTLE_S = 0.5
 WATCH_S = 2.0
 
@@ -150,27 +159,53 @@ class Replay:
         if not self.sources:
             raise UsageError("the archive holds nothing of what is asked for")
         self.targets = {t: self.options.to_topic or t for t, _ in self.sources}
-        needed: dict[str, int] = {}
+        self.needed: dict[str, int] = {}
         for topic, partition in self.sources:
             target = self.targets[topic]
-            needed[target] = max(needed.get(target, 0), partition + 1)
-        if self.options.create:
-            configs = {**self._configs_of_times(), **self.options.topic_configs}
-            for target, count in needed.items():
-                self.cluster.create_topic(target, self.options.create_partitions or count, configs)
-        found = self.cluster.describe(sorted(needed))
-        for target, count in needed.items():
+            self.needed[target] = max(self.needed.get(target, 0), partition + 1)
+        self._check_targets(missing_too=not self.options.create)
+
+    def _check_targets(self, *, missing_too: bool) -> dict[str, TopicInfo]:
+        """The target topics. UsageError for one that has too few partitions, or is missing."""
+        found = self.cluster.describe(sorted(self.needed))
+        for target, count in self.needed.items():
             if target not in found:
-                raise UsageError(f"topic {target}: not found; --create makes it")
+                if missing_too:
+                    raise UsageError(f"topic {target}: not found; --create makes it")
+                continue
             have = len(found[target].partitions)
             if self.options.partitioner == "same" and have < count:
                 raise UsageError(
                     f"topic {target} has {have} partitions, the archive {count}: "
                     "--partitioner murmur2 spreads records anew"
                 )
+        return found
+
+    def begin(self, largest: Mapping[str, int]) -> None:
+        """Make targets that are missing, if that is asked for, and note where they end.
+
+        `largest`: of each source topic the bytes of the largest record.
+        """
+        if self.options.create:
+            for target, count in self.needed.items():
+                partitions = self.options.create_partitions or count
+                self.cluster.create_topic(target, partitions, self._configs(target, largest))
+        found = self._check_targets(missing_too=True)
         self.partitions = {target: len(info.partitions) for target, info in found.items()}
         self.target_partitions = partitions_of(found)
+        self.limits = {
+            target: limit
+            for target in found
+            if (limit := self.cluster.message_limit(target)) is not None
+        }
         self.begins = self._begin(found)
+
+    def _configs(self, target: str, largest: Mapping[str, int]) -> dict[str, str]:
+        """Of a target that is made: what its records need, and what the options say."""
+        sources = [topic for topic, to in self.targets.items() if to == target]
+        needed = needed_bytes(max(largest.get(topic, 0) for topic in sources))
+        limit = {MESSAGE_LIMIT: str(needed)} if needed > MESSAGE_BYTES else {}
+        return {**self._configs_of_times(), **limit, **self.options.topic_configs}
 
     def _configs_of_times(self) -> dict[str, str]:
         """Kafka refuses records from more than an hour ahead, unless a topic allows it."""
@@ -260,6 +295,7 @@ class Replay:
             records_per_s=self.options.rate / at_once,
             bytes_per_s=self.options.rate_mb * 1e6 / at_once,
             timeout_s=self.options.retry_seconds,
+            limits=self.limits,
         )
         runs = self.rows(frame).mapInArrow(sender(settings), RUN_SCHEMA)
         total = runs.agg(f.sum("records"), f.sum("bytes")).collect()[0]
@@ -363,8 +399,12 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[int, dict[str,
     with Watch(spark, progress):
         # librdkafka takes a time of 0 for none.
         timeless = f.count_if(f.unix_millis("timestamp") == 0)
-        totals = frame.agg(f.count("*"), f.sum(size), timeless).collect()[0]
-        selected, selected_bytes, of_1970 = totals
+        largest = f.max(size + headers_size())
+        totals = frame.groupBy("topic").agg(f.count("*"), f.sum(size), timeless, largest).collect()
+        selected, selected_bytes, of_1970 = (
+            sum(row[at] or 0 for row in totals) for at in (1, 2, 3)
+        )
+        replay.begin({row[0]: row[4] for row in totals})
         done, before = replay.done(spark)
     if of_1970:
         progress.say(f"{of_1970:,} records of 1970-01-01 00:00 get the time of sending")
@@ -383,7 +423,7 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[int, dict[str,
     return EXIT_DONE, {
         "id": replay.id,
         "selected": selected,
-        "selected_bytes": selected_bytes or 0,
+        "selected_bytes": selected_bytes,
         "already_there": before,
         "no_longer_chosen": gone,
         "sent": sent,

@@ -115,13 +115,16 @@ def plan(store: Store, path: str, location: str, selection: Selection) -> list[S
         if files.segments and selection.wants(files.topic, files.partition)
     ]
     with ThreadPoolExecutor(PLANNER_THREADS) as threads:
-        planned = threads.map(lambda files: _plan(store, location, files, selection), wanted)
+        planned = threads.map(
+            lambda files: plan_partition(store, location, files, selection), wanted
+        )
         return [task for tasks in planned for task in tasks]
 
 
-def _plan(
+def plan_partition(
     store: Store, location: str, files: PartitionFiles, selection: Selection
 ) -> list[SegmentTask]:
+    """The tasks for one partition, whether the selection wants it or not."""
     offset_min = max(selection.offset_min, files.log_start_offset)
     offset_max = selection.offset_max
     segments = list(_in_range(store, files, selection, offset_min))
@@ -243,13 +246,15 @@ def _headers_from(
                 yield path, position, header
 
 
-def walk_headers(store: Store, path: str, size_bytes: int) -> Iterator[tuple[int, BatchHeader]]:
-    """(position, header) of the whole batches of a log file, up to the first that is none.
+def walk_headers(
+    store: Store, path: str, size_bytes: int, position: int = 0
+) -> Iterator[tuple[int, BatchHeader]]:
+    """(position, header) of the whole batches of a log file from a position on, up to the first
+    that is none.
 
     Reads a window at a time; a batch that is larger than what is left of it is stepped over.
     """
-    position = 0
-    window, window_start = b"", 0
+    window, window_start = b"", position
     while position + HEADER_BYTES <= size_bytes:
         if position + HEADER_BYTES > window_start + len(window) or position < window_start:
             window = store.read(path, position, min(WALK_BYTES, size_bytes - position))

@@ -13,6 +13,8 @@ the leader epoch. Options (all optional):
     isolation            read_committed (default) or read_uncommitted
     rows                 records (default) or batches: a row for each record batch, with its codec
 
+`spark.readStream` follows the files as they grow (segment_stream.py has its options).
+
 Filters on topic, partition, offset and timestamp are used the same way when
 `spark.sql.python.filterPushdown.enabled` is true. It is not by default, and Spark 4.2 then keeps
 the plan of a filtered frame for every later use of the same frame: call `load` for each query.
@@ -31,6 +33,7 @@ from typing import Any
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
+    DataSourceStreamReader,
     EqualNullSafe,
     EqualTo,
     Filter,
@@ -80,6 +83,9 @@ _OPTIONS = (
     "isolation",
     "rows",
 )
+_STREAM_OPTIONS = ("maxOffsetsPerTrigger", "failOnDataLoss")
+# What a stream has no use for.
+_BATCH_OPTIONS = ("endingOffset", "endingTimestamp", "rows")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 
@@ -110,6 +116,24 @@ class SegmentSource(DataSource):
         kind = FilteringReader if PUSHDOWN_WORKER in sys.modules else SegmentReader
         return kind(self.options, names)
 
+    def streamReader(self, schema: Any) -> DataSourceStreamReader:
+        from kwire.spark.segment_stream import SegmentStreamReader
+
+        options = _lowered(self.options)
+        for name in _BATCH_OPTIONS:
+            if name.lower() in options:
+                raise ValueError(f"{NAME}: {name} is not for a stream, which has no end")
+        columns = _checked_columns([field.name for field in schema.fields])
+        most = _number(options, "maxOffsetsPerTrigger", 0)
+        if "maxoffsetspertrigger" in options and most < 1:
+            raise ValueError(f"{NAME}: maxOffsetsPerTrigger {most} is not above 0")
+        fails = options.get("failondataloss", "true").lower()
+        if fails not in ("true", "false"):
+            raise ValueError(f"{NAME}: failOnDataLoss {fails!r} is neither true nor false")
+        selection = parse_selection(self.options, _STREAM_OPTIONS)
+        path = _path_option(options)
+        return SegmentStreamReader(NAME, path, columns, selection, most or None, fails == "true")
+
 
 class DefaultSource(SegmentSource):
     """What Spark finds by itself in `pyspark_kwire`."""
@@ -119,14 +143,11 @@ class SegmentReader(DataSourceReader):
     """Plans in the driver, reads in the workers."""
 
     def __init__(self, options: Mapping[str, str], columns: Sequence[str]) -> None:
-        self.path = _lowered(options).get("path", "")
-        if not self.path:
-            raise ValueError(f"{NAME}: load() needs the path of a data directory")
+        self.path = _path_option(_lowered(options))
         self.rows = _rows_option(options)
         self.columns = list(columns)
-        unknown = [name for name in columns if name not in COLUMNS]
-        if self.rows == "records" and unknown:
-            raise ValueError(f"{NAME}: no column {unknown[0]}; there are {', '.join(COLUMNS)}")
+        if self.rows == "records":
+            _checked_columns(columns)
         self.selection = parse_selection(options)
 
     def partitions(self) -> Sequence[InputPartition]:
@@ -162,6 +183,19 @@ def _lowered(options: Mapping[str, str]) -> dict[str, str]:
     return {name.lower(): value for name, value in options.items()}
 
 
+def _path_option(options: Mapping[str, str]) -> str:
+    if not (path := options.get("path", "")):
+        raise ValueError(f"{NAME}: load() needs the path of a data directory")
+    return path
+
+
+def _checked_columns(names: Sequence[str]) -> Sequence[str]:
+    unknown = [name for name in names if name not in COLUMNS]
+    if unknown:
+        raise ValueError(f"{NAME}: no column {unknown[0]}; there are {', '.join(COLUMNS)}")
+    return names
+
+
 def _rows_option(options: Mapping[str, str]) -> str:
     rows = _lowered(options).get("rows", "records")
     if rows not in ("records", "batches"):
@@ -169,9 +203,10 @@ def _rows_option(options: Mapping[str, str]) -> str:
     return rows
 
 
-def parse_selection(options: Mapping[str, str]) -> Selection:
-    """What the options select; ValueError names the one that is wrong."""
-    known = {name.lower() for name in _OPTIONS}
+def parse_selection(options: Mapping[str, str], others: Sequence[str] = ()) -> Selection:
+    """What the options select, beside those that stand for something else; ValueError names the one
+    that is wrong."""
+    known = {name.lower() for name in (*_OPTIONS, *others)}
     for name in options:
         if name.lower() not in known:
             raise ValueError(f"{NAME}: unknown option {name}; see docs/SPARK.md")

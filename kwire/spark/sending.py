@@ -10,9 +10,10 @@ a target partition is always a beginning of what was sent to it: that is what a 
 from __future__ import annotations
 
 import dataclasses
+import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from kwire.protocol.records.partitioner import partition_of
 from kwire.spark.usage import UsageError
@@ -34,10 +35,15 @@ RUN_SCHEMA = (
 QUEUE_FULL_WAIT_S = 0.5
 FLUSH_S = 10.0
 POLL_EVERY = 500
+BATCH_BYTES = 1 << 20
+MESSAGE_BYTES_MAX = 128 << 20
+AROUND_BYTES = 1024
+TOO_LARGE = "Message size too large"
 # So many digits always fit into 64 bits.
 OFFSET_DIGITS_MAX = 18
 # Source topic, source partition, target partition.
 Place = tuple[str, int, int]
+T = TypeVar("T")
 
 
 class MirrorPath(NamedTuple):
@@ -68,10 +74,29 @@ class SendSettings:
     bytes_per_s: float = 0.0
     path: MirrorPath | None = None
     timeout_s: float = 300.0
+    limits: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    """`max.message.bytes` of target topics, where they are known."""
+
+
+class Large(NamedTuple):
+    """A record of so many bytes with its headers, by its source, and where it goes."""
+
+    topic: str
+    partition: int
+    target: str
+    number: int
+    offset: int
+    size_bytes: int
 
 
 class SendError(Exception):
     """A record did not arrive; what was sent before it to its partition has."""
+
+
+def needed_bytes(record_bytes: int) -> int:
+    """The `max.message.bytes` with which a record of so many bytes (key, value and headers) fits,
+    with the headers that jobs add and what a batch has around its records."""
+    return record_bytes + AROUND_BYTES
 
 
 class RateLimit:
@@ -133,14 +158,19 @@ class Runs:
         return found
 
 
-def producer_config(client: Mapping[str, str], timeout_s: float) -> dict[str, Any]:
-    """What a task's producer is made with: the client's settings between ours."""
+def producer_config(
+    client: Mapping[str, str], timeout_s: float, batch_bytes: int = BATCH_BYTES
+) -> dict[str, Any]:
+    """What a task's producer is made with: the client's settings between ours.
+
+    A batch of more than one record has at most `batch_bytes`.
+    """
     config: dict[str, Any] = {
         "linger.ms": "20",
-        "batch.size": str(1 << 20),
+        "batch.size": str(batch_bytes),
         "queue.buffering.max.kbytes": str(64 << 10),
         "compression.type": "lz4",
-        "message.max.bytes": str(128 << 20),
+        "message.max.bytes": str(MESSAGE_BYTES_MAX),
         **client,
         "enable.idempotence": "true",
         "enable.gapless.guarantee": "true",
@@ -171,13 +201,56 @@ class Sending:
         self.settings = settings
         self.runs = Runs()
         self.failure: str | None = None
+        # Records that only fit when they are compressed, and that have not arrived yet.
+        self._large: list[Large] = []
         self._limit = RateLimit(settings.records_per_s, settings.bytes_per_s)
-        config = producer_config(settings.config, settings.timeout_s)
-        self._producer = Producer({**config, "error_cb": self._on_error})
+        batch_bytes = max(1, min(BATCH_BYTES, *settings.limits.values(), BATCH_BYTES))
+        config = producer_config(settings.config, settings.timeout_s, batch_bytes)
+        # Its word on a fatal error goes to stderr at any `log_level`, if no logger takes it.
+        silent = logging.Logger("librdkafka")
+        silent.addHandler(logging.NullHandler())
+        self._producer = Producer({**config, "error_cb": lambda error: None}, logger=silent)
 
-    def _on_error(self, error: Any) -> None:
-        if error.fatal():
-            self.failure = self.failure or str(error.str())
+    def _heard(self, call: Callable[[], T]) -> T:
+        """What a call of the producer returns, having told of the deliveries until then. SendError
+        where a record has not arrived.
+
+        confluent-kafka raises a fatal error there, and with it SystemErrors out of callbacks.
+        """
+        from confluent_kafka import KafkaError, KafkaException
+
+        try:
+            found = call()
+        except (KafkaError, KafkaException, SystemError) as error:
+            cause = error.__cause__ if isinstance(error, SystemError) else error
+            told: Any = cause.args[0] if isinstance(cause, KafkaException) else cause
+            raise SendError(self._failure_text(str(told.str()) if told else str(error))) from None
+        if self.failure:
+            raise SendError(self.failure)
+        return found
+
+    def _failure_text(self, text: str, record: Large | None = None) -> str:
+        """What stopped the producer, with the record where one is too large: `record`, else the
+        first that has not arrived in the partition that the text names."""
+        if TOO_LARGE in text and record is None:
+            places = [
+                found for found in self._large if f" {found.target} [{found.number}] " in text
+            ]
+            record = next(iter(places or self._large), None)
+        return text if record is None else self._too_large(record)
+
+    def _too_large(self, place: Large) -> str:
+        name = f"the record of {place.topic}-{place.partition} at offset {place.offset}"
+        name += f" has {place.size_bytes:,} bytes"
+        if place.size_bytes > MESSAGE_BYTES_MAX:
+            return f"{name}, a producer takes {MESSAGE_BYTES_MAX:,} at most"
+        limit = self.settings.limits.get(place.target)
+        takes = "takes less" if limit is None else f"takes {limit:,}"
+        wanted = needed_bytes(place.size_bytes)
+        return (
+            f"{name}, topic {place.target} {takes} (max.message.bytes): "
+            f"set it to at least {wanted:,} and run this again"
+        )
 
     def send(self, columns: list[list[Any]]) -> None:
         """Produce the rows of a batch (lists by SEND_COLUMNS)."""
@@ -197,12 +270,10 @@ class Sending:
             size_bytes += size
             self._produce(row, number, size)
             if at % POLL_EVERY == 0:
-                self._producer.poll(0)
+                self._heard(lambda: self._producer.poll(0))
                 if self._limit.is_set:
                     self._limit.wait(POLL_EVERY, size_bytes)
                     size_bytes = 0
-            if self.failure:
-                raise SendError(self.failure)
 
     def _came_from_there(self, row: tuple[Any, ...]) -> bool:
         """Whether a record has been in the target; notes where it lies if it is from there."""
@@ -220,18 +291,29 @@ class Sending:
         return True
 
     def _produce(self, row: tuple[Any, ...], number: int, size: int) -> None:
+        from confluent_kafka import KafkaException
+
         topic, partition, offset, timestamp_ms, key, value, headers, target = row
         place = (topic, partition, target, number)
 
         def delivered(error: Any, message: Any) -> None:
             if error is None:
+                if large is not None:
+                    self._large.remove(large)
                 self.runs.add(place, offset, message.offset(), size)
             elif not self.failure:
-                self.failure = f"{target}-{number}: {error.str()}"
+                text = f"{target}-{number}: {error.str()}"
+                self.failure = self._failure_text(text, large if TOO_LARGE in text else None)
 
+        added = self._headers(topic, partition, offset, headers)
+        whole = size + sum(len(name) + len(content or b"") for name, content in added)
+        large = None
+        if whole > self.settings.limits.get(target, BATCH_BYTES):
+            large = Large(*place, offset, whole)
+            self._large.append(large)
         arguments: dict[str, Any] = {
             "partition": number,
-            "headers": self._headers(topic, partition, offset, headers),
+            "headers": added,
             "on_delivery": delivered,
         }
         if timestamp_ms:  # librdkafka takes 0 for now
@@ -241,9 +323,12 @@ class Sending:
                 self._producer.produce(target, value, key, **arguments)
                 return
             except BufferError:
-                self._producer.poll(QUEUE_FULL_WAIT_S)
-                if self.failure:
-                    raise SendError(self.failure) from None
+                self._heard(lambda: self._producer.poll(QUEUE_FULL_WAIT_S))
+            except KafkaException as error:
+                self._heard(lambda: self._producer.poll(0))
+                text = str(error.args[0].str())
+                record = large if text.endswith(TOO_LARGE) else None
+                raise SendError(self._failure_text(text, record)) from None
 
     def _headers(
         self, topic: str, partition: int, offset: int, own: list[Any] | None
@@ -263,13 +348,9 @@ class Sending:
     def finish(self) -> None:
         """Wait until every record has arrived; raises SendError when one does not."""
         deadline_s = time.monotonic() + self.settings.timeout_s + FLUSH_S
-        while self._producer.flush(FLUSH_S) > 0:
-            if self.failure:
-                raise SendError(self.failure)
+        while self._heard(lambda: self._producer.flush(FLUSH_S)) > 0:
             if time.monotonic() > deadline_s:
                 raise SendError(f"not delivered in {self.settings.timeout_s:.0f} s")
-        if self.failure:
-            raise SendError(self.failure)
 
 
 def sender(settings: SendSettings) -> Callable[[Iterator[Any]], Iterator[Any]]:

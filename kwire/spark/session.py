@@ -34,6 +34,9 @@ DELTA_SETTINGS = {
 LOCAL_SHUFFLE_PARTITIONS = 8
 # An Arrow batch of large records: whichever of records and bytes is reached first ends it.
 ARROW_BATCH_BYTES = 64 << 20
+HEARD_BYTES_MAX = 1 << 20
+# What stands in a pipe behind what was written to it before the session was there.
+READY = b"\0ready\0"
 # What Java says is on the way out once its process has ended.
 JVM_END_S = 5.0
 CANCEL_S = 3.0
@@ -99,7 +102,8 @@ def open_session(
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     if not submitted:
         settings |= _own_settings(options, needs_kafka, needs_delta)
-    settings |= pairs(options.spark_conf, "--spark-conf")
+    own = pairs(options.spark_conf, "--spark-conf")
+    settings |= own
     from pyspark.logger import PySparkLogger
     from pyspark.sql import SparkSession
 
@@ -110,13 +114,53 @@ def open_session(
     builder = SparkSession.builder.appName(f"kwire {name}")
     for key, value in settings.items():
         builder = builder.config(key, value)
-    with _own_signals():
+    heard = contextlib.nullcontext() if submitted or "spark.log.level" in own else quiet_start()
+    with _own_signals(), heard:
         spark = builder.getOrCreate()
     if needs_delta:
         _check_delta(spark)
     if "spark.log.level" not in settings:
         spark.sparkContext.setLogLevel("ERROR")
     return spark
+
+
+@contextlib.contextmanager
+def quiet_start() -> Iterator[None]:
+    """What is written to stderr within, by a JVM that starts there above all, is told only where
+    that ends with an error. What the JVM writes later is passed on as it comes.
+
+    It inherits stderr, so that descriptor 2 is a pipe meanwhile, which a thread reads.
+    """
+    own = os.dup(2)
+    reading, writing = os.pipe()
+    os.dup2(writing, 2)
+    os.close(writing)
+    heard = bytearray()
+
+    def listen() -> None:
+        is_ready = False
+        while data := os.read(reading, 1 << 16):
+            if not is_ready:
+                heard.extend(data)
+                _, mark, data = bytes(heard).partition(READY)
+                is_ready = bool(mark)
+                del heard[: -HEARD_BYTES_MAX if not is_ready else len(heard)]
+            if is_ready and data:
+                with contextlib.suppress(OSError):
+                    os.write(own, data)
+
+    listener = threading.Thread(target=listen, name="stderr of Spark", daemon=True)
+    listener.start()
+    try:
+        yield
+        os.write(2, READY)
+        os.dup2(own, 2)
+    except BaseException:
+        os.dup2(own, 2)
+        listener.join(JVM_END_S)  # ends with the last process that has the pipe
+        with contextlib.suppress(OSError):
+            os.write(own, bytes(heard))
+        raise
 
 
 @contextlib.contextmanager
@@ -208,6 +252,8 @@ def _own_settings(options: Any, needs_kafka: bool, needs_delta: bool) -> dict[st
         "spark.ui.enabled": "false",
         "spark.log.level": "OFF",  # what fails is told in one line
         "spark.driver.memory": "2g",
+        # Progress is told by what tasks report with it.
+        "spark.executor.heartbeatInterval": "2s",
     }
     if master.startswith("local"):
         settings["spark.sql.shuffle.partitions"] = str(LOCAL_SHUFFLE_PARTITIONS)

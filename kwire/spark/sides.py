@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from kwire.spark.archive_source import archive_frame, narrow_frame
@@ -90,10 +90,13 @@ def parse_side(
     return side
 
 
-def check_side(side: Side, option: str) -> None:
-    """Look whether it is there, before Spark starts (lakes elsewhere are looked at later)."""
+def check_side(side: Side, option: str, say: Callable[[str], None]) -> None:
+    """Look whether it is there, before Spark starts (lakes elsewhere are looked at later).
+
+    `say` hears of a cluster that does not answer soon.
+    """
     if side.kind in ON_CLUSTER:
-        found = Cluster(side.bootstrap or "", side.settings).describe(side.topics)
+        found = Cluster(side.bootstrap or "", side.settings, say).describe(side.topics)
         for name in side.topics:
             if name not in found:
                 raise UsageError(f"{option} topic {name}: not found at {side.bootstrap}")
@@ -124,7 +127,7 @@ def side_frame(spark: Any, side: Side, options: argparse.Namespace) -> Any:
     if side.kind == "segments":
         frame = narrow_frame(_segments(spark, side, options), options)
         return _placed(frame).select(*SIDE_COLUMNS)
-    frame = _placed(topic_frame(spark, side, options.isolation == "read_committed"))
+    frame = _placed(topic_frame(spark, side, options.isolation == "read_committed", options.say))
     if side.kind in ("mirror", "replay"):
         frame = _by_origin(frame, side.kind)
     return narrow_frame(frame, options).select(*SIDE_COLUMNS)
@@ -152,9 +155,9 @@ def _segments(spark: Any, side: Side, options: argparse.Namespace) -> Any:
     return reader.load(side.place)
 
 
-def topic_frame(spark: Any, side: Side, committed: bool) -> Any:
-    """All records that the side's topics have by now."""
-    cluster = Cluster(side.bootstrap or "", side.settings)
+def topic_frame(spark: Any, side: Side, committed: bool, say: Callable[[str], None]) -> Any:
+    """All records that its topics have by now; `say` hears of a cluster that is waited for."""
+    cluster = Cluster(side.bootstrap or "", side.settings, say)
     partitions = partitions_of(cluster.describe(side.topics))
     firsts = cluster.offsets(partitions, EARLIEST)
     ends = cluster.offsets(partitions, LATEST, committed=committed)

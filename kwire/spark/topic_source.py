@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from kwire.spark.client_settings import connector_options
 from kwire.spark.cluster import LATEST, Cluster, Partition
@@ -19,11 +19,12 @@ INTERNAL = "__"
 TIME_MAX_MS = (1 << 63) // 1000 - 1
 
 Ranges = dict[Partition, tuple[int, int]]
+K = TypeVar("K")
 
 
 def limit_ranges(
-    starts: Mapping[Partition, int], ends: Mapping[Partition, int], most: int
-) -> Ranges:
+    starts: Mapping[K, int], ends: Mapping[K, int], most: int
+) -> dict[K, tuple[int, int]]:
     """{partition: (first, behind the last)} of what is new, at most about `most` offsets in all.
 
     Each partition gets its share of the limit by how much it has, at least one offset.

@@ -10,7 +10,7 @@ from typing import Any
 from kwire.spark.job import Progress
 
 INTERVAL_S = 5.0
-# Executors tell of running tasks every ten seconds.
+# Executors tell of running tasks every ten seconds, if they are not set to do it more often.
 STALLED_S = 20.0
 
 
@@ -76,10 +76,12 @@ class Watch:
         if self._last is not None and records >= self._last[1]:
             rate = (records - self._last[1]) / max(now_s - self._last[0], 1e-3)
         self._last = (now_s, records)
-        return (
-            f"stage {stages.apply(0).stageId()}: {records:,} records, {size_bytes / 1e6:,.1f} MB, "
-            f"{rate:,.0f} records/s, {tasks - done} of {tasks} tasks left"
-        )
+        told = [f"{tasks - done} of {tasks} tasks left"]
+        if records:
+            told = [f"{records:,} records", f"{rate:,.0f} records/s", *told]
+        if size_bytes:  # sources that are no files tell none
+            told.insert(1, f"{size_bytes / 1e6:,.1f} MB")
+        return f"stage {stages.apply(0).stageId()}: {', '.join(told)}"
 
     def is_stalled(self, now_s: float) -> bool:
         """Whether it is to stop and nothing has happened since long before that."""

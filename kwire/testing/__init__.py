@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from kwire.testing.groups import Group as Group
     from kwire.testing.records import Record as Record
     from kwire.testing.records import assert_records as assert_records
+    from kwire.testing.snapshots import ClusterSnapshot as ClusterSnapshot
     from kwire.testing.snapshots import Snapshot as Snapshot
     from kwire.testing.topics import Topic as Topic
     from kwire.testing.waiting import NotInTime as NotInTime
@@ -37,6 +38,7 @@ _HOMES = {
     "Broker": "broker",
     "BrokerFailed": "brokers.runner",
     "Cluster": "broker_cluster",
+    "ClusterSnapshot": "snapshots",
     "FaultError": "faults",
     "Group": "groups",
     "KafkaContainer": "container",

@@ -11,6 +11,7 @@ from typing import Self
 
 from kwire.client.admin import Admin
 from kwire.client.cluster import Cluster
+from kwire.node.early_topics import SETTING as EARLY_TOPICS
 from kwire.testing.blocking import BlockingClient
 from kwire.testing.brokers.process_runner import ProcessRunner
 from kwire.testing.brokers.runner import HOST, BrokerFailed, Runner, Setting, setting_texts
@@ -24,8 +25,10 @@ SMALL_INTERNAL_TOPICS = {
     "offsets.topic.num.partitions": "1",
     "transaction.state.log.num.partitions": "1",
     "share.coordinator.state.topic.num.partitions": "1",
+    EARLY_TOPICS: "__consumer_offsets",
 }
-"""What Kafka has by default are 50 partitions of each: most of the work of a short test."""
+"""What Kafka has by default are 50 partitions of each: most of the work of a short test. Without
+`__consumer_offsets` a first consumer of librdkafka's waits for a second."""
 
 
 class Broker:
@@ -101,8 +104,11 @@ class Broker:
 
     def start(self) -> Self:
         """Start it and wait until it serves; BrokerFailed with its log."""
+        return self._start()
+
+    def _start(self, going_on_as: bytes = b"") -> Self:
         try:
-            self._runner.start()
+            self._runner.start(going_on_as)
         except BaseException:
             if not self._runner.port:
                 self.close()
@@ -147,7 +153,9 @@ class Broker:
         if not self._runner.port:
             raise BrokerFailed("a broker has no state to be kept before its first start")
         taken = self._runner.while_still(
-            lambda: Snapshot.of(self.directory, self._options(), links=self._runner.links)
+            lambda still: Snapshot.of(
+                self.directory, self._options(), still, links=self._runner.links
+            )
         )
         self._snapshots.append(taken)
         return taken
@@ -161,7 +169,7 @@ class Broker:
         self._client.disconnect()
         self._runner.kill()
         snapshot.put(self.directory)
-        return self.start()
+        return self._start(snapshot.incarnation)
 
     def reset(self) -> Self:
         """Begin anew without anything, on the same port; connections are cut."""
@@ -181,7 +189,7 @@ class Broker:
             made = Broker(config=self._config, process=self._is_process, host=self.host)
             try:
                 taken.put(made.directory)
-                return made.start()
+                return made._start(taken.incarnation)
             except BaseException:
                 made.close()
                 raise

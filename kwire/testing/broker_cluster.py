@@ -15,6 +15,7 @@ from kwire.client.errors import ClientError
 from kwire.client.settings import ConnectionSettings
 from kwire.clock import SystemClock, SystemRandom
 from kwire.kraft.formatting.log_directories import FormatOptions, format_directories
+from kwire.node.early_topics import SETTING as EARLY_TOPICS
 from kwire.protocol import messages as m
 from kwire.protocol import uuids
 from kwire.testing.blocking import BlockingClient
@@ -26,6 +27,7 @@ from kwire.testing.cluster.cluster import FAST_SETTINGS
 from kwire.testing.cluster.ports import free_ports
 from kwire.testing.faults import Faults
 from kwire.testing.groups import Group
+from kwire.testing.snapshots import ClusterSnapshot, Snapshot
 from kwire.testing.topics import Topic
 
 CLIENTS, BROKERS, CONTROLLER = "PLAINTEXT", "BROKERS", "CONTROLLER"
@@ -40,6 +42,7 @@ class ClusterBroker:
         self.node_id = node_id
         self._runner = runner
         self._relays = relays
+        self._is_paused = False
 
     @property
     def bootstrap(self) -> str:
@@ -51,6 +54,7 @@ class ClusterBroker:
 
     def start(self) -> None:
         """Start it and wait until it serves."""
+        self._is_paused = False
         self._relays.open(self.node_id)
         self._runner.start()
 
@@ -87,10 +91,17 @@ class ClusterBroker:
     def pause(self) -> None:
         """As SIGSTOP does: it keeps its connections and does nothing until `resume`."""
         self._runner.pause()
+        self._is_paused = True
 
     def resume(self) -> None:
         """End a pause."""
         self._runner.resume()
+        self._is_paused = False
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether it waits for `resume`; an end of its life ends that too."""
+        return self._is_paused and self.is_running
 
     def log_text(self) -> str:
         """What it has logged over all starts: in a thread the last 100,000 records, else all."""
@@ -133,6 +144,7 @@ class Cluster:
             self._add(node_id, process=process, has_faults=faults)
         self._format()
         self._client = BlockingClient(lambda: self.bootstrap)
+        self._snapshots: list[ClusterSnapshot] = []
 
     def _add(self, node_id: int, *, process: bool, has_faults: bool) -> None:
         clients, own, relay, controller, controller_relay = self._ports[node_id]
@@ -171,6 +183,7 @@ class Cluster:
             "transaction.state.log.min.isr": two,
             "share.coordinator.state.topic.replication.factor": replicas,
             "share.coordinator.state.topic.min.isr": two,
+            EARLY_TOPICS: "__consumer_offsets",
             **FAST_SETTINGS,
             **self._config,
         }
@@ -251,8 +264,55 @@ class Cluster:
             for broker in self:
                 broker.close()
             self._relays.end()
+            for taken in self._snapshots:
+                taken.close()
         finally:
             shutil.rmtree(self._directory, ignore_errors=True)
+
+    def snapshot(self) -> ClusterSnapshot:
+        """Keep the state of all brokers as it is at one moment, at which none of them does
+        anything: as `Broker.snapshot`. What is on its way between them is not in it, as if all
+        of them had been killed. BrokerFailed."""
+        resumed = [one for one in self if one.is_running and not one.is_paused]
+        taken: dict[int, Snapshot] = {}
+        try:
+            for broker in resumed:
+                broker.pause()
+            for node_id in self._brokers:
+                taken[node_id] = self._kept(node_id)
+        except BaseException:
+            ClusterSnapshot(taken).close()
+            raise
+        finally:
+            for broker in resumed:
+                broker.resume()
+        self._snapshots.append(ClusterSnapshot(taken))
+        return self._snapshots[-1]
+
+    def _kept(self, node_id: int) -> Snapshot:
+        runner, options = self._brokers[node_id].runner, self._settings(node_id)
+        data = self._data(node_id)
+        return runner.while_still(
+            lambda still: Snapshot.of(data, options, still, links=runner.links)
+        )
+
+    def restore(self, snapshot: ClusterSnapshot) -> Self:
+        """Go back to a state that was kept: all brokers run, on the same ports, and reach each
+        other. Connections are cut. BrokerFailed, and nothing has happened, for one of another
+        cluster: the addresses of the brokers are part of it."""
+        if not isinstance(snapshot, ClusterSnapshot):
+            raise TypeError(f"restore({snapshot!r}): expected what snapshot() has given")
+        if snapshot not in self._snapshots:
+            raise BrokerFailed("the snapshot is of another cluster, whose addresses are part of it")
+        for node_id, taken in snapshot.of_brokers.items():
+            taken.check(self._settings(node_id))
+        self._client.disconnect()
+        for broker in self:
+            broker.kill()
+        self.heal()
+        for node_id, taken in snapshot.of_brokers.items():
+            taken.put(self._data(node_id))
+        return self.start()
 
     def log_text(self) -> str:
         """What all brokers have logged, one after the other."""

@@ -9,33 +9,60 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
+from kwire.log.directories.identity_files import CLEAN_SHUTDOWN, encode_clean_shutdown
 from kwire.testing.brokers.copies import copy_tree, remove_soon
-from kwire.testing.brokers.runner import BrokerFailed
+from kwire.testing.brokers.runner import BrokerFailed, Still
 
 PLACE = ("log.dirs", "log.dir", "listeners", "advertised.listeners")
 """What belongs to one broker alone, and is no option of its state."""
+
+
+class ClusterSnapshot:
+    """What `Cluster.snapshot` has kept, of all brokers at one moment; a context manager. It ends
+    with `close`, with its context or with the cluster, which alone can have it."""
+
+    def __init__(self, of_brokers: Mapping[int, Snapshot]) -> None:
+        self.of_brokers = of_brokers
+
+    def close(self) -> None:
+        """It is not needed any more; nothing when that was said before."""
+        for taken in self.of_brokers.values():
+            taken.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 class Snapshot:
     """What `Broker.snapshot` has kept; a context manager. It ends with `close`, with its context or
     with the broker that it was taken of. `directory` holds it."""
 
-    def __init__(self, directory: Path, options: Mapping[str, str], *, links: bool) -> None:
+    def __init__(
+        self, directory: Path, options: Mapping[str, str], still: Still, *, links: bool
+    ) -> None:
         self.directory = directory
+        self.incarnation = still.incarnation if still.is_written_out else b""
+        """Who goes on from it; empty where a broker has to start on it as after a kill."""
         self._options = {name: text for name, text in options.items() if name not in PLACE}
         self._links = links
 
     @classmethod
-    def of(cls, data: Path, options: Mapping[str, str], *, links: bool) -> Snapshot:
+    def of(cls, data: Path, options: Mapping[str, str], still: Still, *, links: bool) -> Snapshot:
         """Copy a data directory that nobody changes meanwhile; BrokerFailed."""
         place = ""
         try:
             place = tempfile.mkdtemp(prefix=".kwire-snapshot-", dir=data.parent)
             copy_tree(str(data), os.path.join(place, "data"), links=links)
+            if still.is_written_out:
+                note = encode_clean_shutdown(still.broker_epoch)
+                Path(place, "data", CLEAN_SHUTDOWN).write_bytes(note)
         except OSError as error:
             shutil.rmtree(place, ignore_errors=True)
             raise BrokerFailed(f"no snapshot of {data}: {_reason(error)}") from None
-        return cls(Path(place), options, links=links)
+        return cls(Path(place), options, still, links=links)
 
     def check(self, options: Mapping[str, str]) -> None:
         """BrokerFailed, one line: it is gone, or a broker with these options cannot have it."""

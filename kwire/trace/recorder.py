@@ -12,6 +12,9 @@ from kwire.trace.events import CLOSE, LOST, OPEN, REQUEST, RESPONSE, TRACE, Even
 from kwire.trace.filters import Filters, Wanted
 from kwire.trace.json_values import JsonObject
 
+KEPT_BYTES_MAX = 1 << 20
+"""Of a key or a value: more than that is not written."""
+
 
 class Selection:
     """Passes on the events that are wanted."""

@@ -111,3 +111,36 @@ def test_idem_3_sequence_wraps_to_zero(conn, topic):
     assert send(p2, -(2**31))[0] == 87
     assert send(p2, -1)[0] == 87
     assert latest(conn, topic) == 7
+
+
+@pytest.mark.case("IDEM-20")
+def test_idem_20_a_batch_outside_transactions_is_fenced_by_a_later_epoch(conn, topic):
+    """A transactional id gives a producer id and the next epoch. Batches outside of transactions may
+    have them; once one of a later epoch was appended, those of an earlier one are refused (47), at
+    whatever sequence, also where they were never seen; no marker is written.
+
+    SOURCES: KIP-98, KIP-360
+    """
+    name = wire.unique("writer")
+    first = init_producer(conn, name)
+    assert _outside(conn, topic, "a", first, 0).error_code == 0
+    second = init_producer(conn, name)
+    assert second.producer_id == first.producer_id
+    assert second.producer_epoch == first.producer_epoch + 1
+    assert _outside(conn, topic, "still alone", first, 1).error_code == 0
+    assert _outside(conn, topic, "b", second, 0).error_code == 0
+    for sequence in (0, 1, 2, 7):
+        assert _outside(conn, topic, "late", first, sequence).error_code == 47
+    assert _outside(conn, topic, "c", second, 1).error_code == 0
+    assert values(read_log(conn, topic)) == [b"a", b"still alone", b"b", b"c"]
+    assert latest(conn, topic) == 4
+
+
+def _outside(conn, topic, value, producer, sequence):
+    records = batch(
+        [value],
+        producer_id=producer.producer_id,
+        producer_epoch=producer.producer_epoch,
+        base_sequence=sequence,
+    )
+    return produce_once(conn, topic, 0, records)

@@ -10,10 +10,15 @@ import os
 from collections.abc import Sequence
 
 
+def effort() -> int:
+    """How many times what a test does by default."""
+    return int(os.environ.get("KWIRE_EFFORT", "1"))
+
+
 def seeds(count: int) -> Sequence[int]:
     """The seeds of a test that runs `count` of them by default."""
     one = os.environ.get("KWIRE_SIM_SEED")
     if one:
         return [int(one)]
     first = int(os.environ.get("KWIRE_SEEDS_FROM", "0"))
-    return range(first, first + count * int(os.environ.get("KWIRE_EFFORT", "1")))
+    return range(first, first + count * effort())

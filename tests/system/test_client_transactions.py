@@ -17,6 +17,7 @@ from kwire.client.settings import ConnectionSettings
 from kwire.client.transactional_producer import Fenced, TransactionalProducer
 from kwire.protocol.errors import ErrorCode
 from kwire.testing.cluster import Broker
+from tests.support.client_transactions import EXPLICIT, IMPLICIT, finalize, transactions
 
 SETTINGS = {"offsets.topic.num.partitions": "1", "transaction.state.log.num.partitions": "1"}
 
@@ -109,3 +110,12 @@ def test_what_a_partition_refuses_is_an_error_and_the_transaction_can_be_undone(
             assert await read(cluster, "limited") == [b"next"]
 
     asyncio.run(scenario())
+
+
+def test_the_requests_are_those_of_the_transaction_version_of_the_cluster() -> None:
+    with Broker(options=SETTINGS) as own:
+        epochs = asyncio.run(transactions(own.bootstrap, "second", IMPLICIT))
+        assert epochs == list(range(epochs[0], epochs[0] + 5))
+        finalize(own.bootstrap, 1)
+        epochs = asyncio.run(transactions(own.bootstrap, "first", EXPLICIT))
+        assert len(set(epochs)) == 1

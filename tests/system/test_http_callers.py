@@ -7,7 +7,7 @@ import base64
 import json
 import ssl
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from http.client import HTTPSConnection
 from pathlib import Path
 
@@ -47,7 +47,7 @@ ADMIN, ALICE = header("admin", USERS["admin"]), header("alice", USERS["alice"])
 class Secure(Broker):
     """A broker where `admin` may do everything and others nothing."""
 
-    def __init__(self) -> None:
+    def __init__(self, more: Mapping[str, str] | None = None) -> None:
         port, sasl_port = free_ports(2)
         self.sasl_bootstrap = f"127.0.0.1:{sasl_port}"
         listeners = f"PLAINTEXT://127.0.0.1:{port},SASL_PLAINTEXT://{self.sasl_bootstrap}"
@@ -62,6 +62,7 @@ class Secure(Broker):
                 "super.users": "User:admin;User:ANONYMOUS",
                 "connection.failed.authentication.delay.ms": "0",
                 **sasl_settings("SASL_PLAINTEXT", mechanisms=("PLAIN", "SCRAM-SHA-256")),
+                **(more or {}),
             },
         )
 

@@ -18,7 +18,7 @@ from kwire.testing.waiting import wait_until
 from kwire.trace.events import OPEN, REQUEST, RESPONSE, Event
 from kwire.trace.files import TraceReader
 from tests.support.proxies import CLIENTS, VALUES, ProxyProcess, kwire, with_kafka_python
-from tests.support.wire import WireClient
+from tests.support.wire import WireClient, produce_values
 from tests.system.test_sasl import PASSWORD, SCRAM, SaslBroker, add_scram_user, properties
 from tests.system.test_tls import Secure, secure  # noqa: F401
 
@@ -175,6 +175,87 @@ def test_a_target_with_tls(secure: Secure, tmp_path: Path) -> None:  # noqa: F81
     with ProxyProcess(secure.tls, *options) as proxy:
         listed = kwire("topic", "list", "-b", proxy.address)
         assert (listed.returncode, listed.stderr) == (0, "")
+
+
+def test_clients_speak_tls_to_the_proxy(secure: Secure, tmp_path: Path) -> None:  # noqa: F811
+    """One that does not is told nothing, and others go on."""
+    authority, path = secure.directory / "authority.pem", tmp_path / "a.trace"
+    key = str(secure.client.write(tmp_path, "proxy"))
+    options = ("--tls-cert", key, "--tls-key", key, "--trace", str(path))
+    with ProxyProcess(secure.plain, *options) as proxy:
+        host, port = proxy.address.split(":")
+        with socket.create_connection((host, int(port)), 30) as client:
+            client.sendall(bytes(100))
+            while client.recv(100):
+                pass
+        consumer = confluent_kafka.Consumer(
+            {
+                "bootstrap.servers": proxy.address,
+                "security.protocol": "SSL",
+                "ssl.ca.location": str(authority),
+                "ssl.endpoint.identification.algorithm": "none",
+                "group.id": "g",
+            }
+        )
+        assert {one.host for one in consumer.list_topics(timeout=60).brokers.values()} == {host}
+        consumer.close()
+    apis = {event.api for event in events_of(path) if event.kind == REQUEST}
+    assert {"ApiVersions", "Metadata"} <= apis
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--tls-cert", "{directory}/none.pem", "--tls-key", "{directory}/none.pem"), "No such"),
+        (("--tls-cert", "{directory}/some.pem"), "--tls-key is missing"),
+        (("--tls-cert", "{directory}/some.pem", "--tls-key", "{directory}/some.pem"), "some.pem"),
+    ],
+)
+def test_what_is_no_certificate_is_told_in_one_line(
+    options: tuple[str, ...], told: str, tmp_path: Path
+) -> None:
+    (tmp_path / "some.pem").write_text("what is no PEM\n")
+    given = [option.format(directory=tmp_path) for option in options]
+    refused = kwire("proxy", "127.0.0.1:0", "127.0.0.1:9", *given)
+    assert refused.returncode == 1
+    assert told in refused.stderr
+    assert len(refused.stderr.splitlines()) == 1
+
+
+def test_a_broker_writes_of_its_traffic_what_is_wanted(tmp_path: Path) -> None:
+    path = tmp_path / "served.trace"
+    options = ["--trace", str(path), "--trace-api", "produce", "--trace-api", "Metadata"]
+    options += ["--trace-client-id", "wanted", "--trace-records", "3"]
+    with ServedBroker(arguments=options) as broker:
+        for name in ("wanted", "other"):
+            with WireClient(broker.bootstrap, client_id=name) as client:
+                client.create_topic(name)
+                produce_values(client, name, 0, [b"abcdef"])
+    events = [event for event in events_of(path) if event.kind in (REQUEST, RESPONSE)]
+    assert {event.api for event in events} == {"Produce", "Metadata"}
+    assert {event.client_id for event in events if event.kind == REQUEST} == {"wanted"}
+    assert '"abc"' in path.read_text()
+    assert "abcd" not in path.read_text()
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--trace-topic", "t"), "--trace-topic needs --trace FILE"),
+        (("--trace", "{path}", "--trace-api", "Produse"), "did you mean Produce?"),
+        (("--trace", "{path}", "--trace-slower-than", "soon"), "expected a number from 0 on"),
+        (("--trace", "{path}", "--trace-records", "2.5"), "expected 0 to 1048576"),
+        (("--trace", "{path}", "--trace-records", "9999999"), "expected 0 to 1048576"),
+    ],
+)
+def test_a_filter_of_a_brokers_trace_that_cannot_be_right_is_refused(
+    options: tuple[str, ...], told: str, tmp_path: Path
+) -> None:
+    given = [option.format(path=tmp_path / "a.trace") for option in options]
+    refused = kwire("serve", "--listen", "127.0.0.1:0", "--data-dir", str(tmp_path / "d"), *given)
+    assert refused.returncode != 0
+    assert told in refused.stderr
+    assert len(refused.stderr.splitlines()) == 1
 
 
 def test_a_version_of_api_versions_that_nobody_knows(tmp_path: Path) -> None:

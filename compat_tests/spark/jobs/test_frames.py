@@ -7,6 +7,7 @@ import json
 import pathlib
 import signal
 import struct
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -29,7 +30,8 @@ SIDE = (
 
 @pytest.fixture(scope="module")
 def durable(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    with Broker(data_dir=tmp_path_factory.mktemp("data")) as running:
+    often = {"replica.high.watermark.checkpoint.interval.ms": 50}
+    with Broker(data_dir=tmp_path_factory.mktemp("data"), options=often) as running:
         yield running
 
 
@@ -198,6 +200,34 @@ def test_a_worker_that_fails_is_one_line(spark: Any, tmp_path: pathlib.Path) -> 
     with pytest.raises(Exception, match="Traceback") as caught:
         spark.read.format("kwire-segments").load(str(tmp_path)).count()
     assert one_line(caught.value).startswith("DamagedSegmentError: ")
+
+
+def test_a_stream_follows_the_files_of_a_running_broker(
+    durable: Broker, spark: Any, tmp_path: pathlib.Path
+) -> None:
+    """Each record once, over queries that end and start again; the format is found by its name."""
+    topic = client.create(durable.bootstrap, partitions=2)
+    found, kept = str(tmp_path / "found"), str(tmp_path / "kept")
+
+    def read_now() -> list[tuple[int, bytes]]:
+        stream = spark.readStream.format("kwire-segments").option("topic", topic)
+        rows = stream.load(str(durable.data_dir)).select("partition", "value")
+        writer = rows.writeStream.format("parquet").option("checkpointLocation", kept)
+        query = writer.trigger(availableNow=True).start(found)
+        query.awaitTermination()
+        read = spark.read.schema("partition int, value binary").parquet(found).collect()
+        return sorted((row.partition, bytes(row.value)) for row in read)
+
+    sent: list[Sent] = []
+    for turn in range(2):
+        more = [Sent(at % 2, None, b"%d-%d" % (turn, at), (), BASE_MS) for at in range(100)]
+        client.send(durable.bootstrap, topic, more)
+        sent += more
+        wanted = sorted((record.partition, record.value) for record in sent)
+        deadline_s = time.monotonic() + WAIT_S
+        while (now := read_now()) != wanted:
+            assert len(now) < len(wanted)
+            assert time.monotonic() < deadline_s, len(now)
 
 
 def test_figures_of_two_sides_that_differ(spark: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -51,6 +52,32 @@ def test_records_of_ten_megabytes(broker: Broker, run: Run, lake: str) -> None:
     assert sent.status == 0, sent.stderr
     sides = ("--left", f"topic:{topic}", "--right", f"replay:{topic}-again")
     assert run("audit", "-b", at, *sides).status == 0
+
+
+def test_replay_names_a_record_above_the_targets_limit(broker: Broker, run: Run, lake: str) -> None:
+    """It ended with librdkafka's word on a batch, or with a SystemError."""
+    at, size = broker.bootstrap, 2 << 20
+    topic, small = (
+        client.create(at, partitions=2, max_message_bytes=4 << 20),
+        client.create(at, partitions=2),
+    )
+    values = [b"a", b"b", random.Random(1).randbytes(size), b"c"]
+    sent = [Sent(0, b"k", value) for value in values] + [Sent(1, None, b"d")] * 50
+    client.send(at, topic, sent, **{"message.max.bytes": str(4 << 20)})
+    assert run("archive", "-b", at, "--topics", topic, "--lake", lake, "--once").status == 0
+    arguments = ("replay", "-b", at, "--lake", lake, "--to-topic")
+    refused = run(*arguments, small)
+    assert refused.status == 3
+    told = f"kwire spark replay: the record of {topic}-0 at offset 2 has 2,097,"
+    assert told in refused.stderr, refused.stderr
+    assert (
+        f"topic {small} takes 1,048,588 (max.message.bytes): set it to at least" in refused.stderr
+    )
+    made = run(*arguments, f"{topic}-again", "--create")
+    assert made.status == 0, made.stderr
+    assert [r.content for r in client.consume(at, f"{topic}-again")[0]] == [
+        r.content for r in client.consume(at, topic)[0]
+    ]
 
 
 def test_an_internal_topic(broker: Broker, run: Run, lake: str) -> None:

@@ -54,13 +54,18 @@ class AutoTopicCreation:
             self._send(internal, None)  # the broker's own, whoever the client is
         return answers
 
-    def _send(self, names: list[str], requester: Requester | None) -> None:
+    def asked(
+        self, names: Iterable[str], requester: Requester | None
+    ) -> Pending[m.CreateTopicsResponse]:
+        """Ask the controller for these topics, with the configs that they have when made so."""
         request = m.CreateTopicsRequest(
             topics=[self._creatable(name) for name in names],
             timeout_ms=int(self._config["request.timeout.ms"]),
         )
-        pending = self._forwarder.forward(request, requester, version=CREATE_TOPICS_VERSION)
-        pending.add_done_callback(lambda done: self._done(names, done))
+        return self._forwarder.forward(request, requester, version=CREATE_TOPICS_VERSION)
+
+    def _send(self, names: list[str], requester: Requester | None) -> None:
+        self.asked(names, requester).add_done_callback(lambda done: self._done(names, done))
 
     def _done(self, names: list[str], done: Pending[m.CreateTopicsResponse]) -> None:
         for name in names:

@@ -2,9 +2,11 @@
 
 Settled is what was sent, cannot be sent any more, or is no dead letter of the group. All below
 `first` are; those that are ahead of it, because a filter left others between, are ranges. It is
-kept as one committed offset: `first`, and the ranges as its metadata:
+kept as one committed offset: `first`, and as its metadata the ranges, if there are some, and who
+has committed it, so that a redrive tells its own from that of another which did the same:
 
-    1:  base64url of zlib of varints: gap, length, gap, length, ... from `first` on
+    1:      base64url of zlib of varints: gap, length, gap, length, ... from `first` on
+    /id.n   the producer id and the epoch of its transaction
 """
 
 from __future__ import annotations
@@ -17,12 +19,13 @@ from typing import NamedTuple
 
 from kwire.client.errors import ClientError
 from kwire.client.offsets import Position
+from kwire.client.transactional_producer import Identity
 
 METADATA_CHARACTERS_MAX = 4096
 """offset.metadata.max.bytes of a broker, as it is by default."""
 PLAIN_BYTES_MAX = 1 << 20
 OFFSET_MAX = (1 << 63) - 1
-_MARK = "1:"
+_MARK, _BY = "1:", "/"
 
 Range = tuple[int, int]
 """(first offset, the one behind the last)."""
@@ -61,17 +64,19 @@ def _merged(ranges: Iterable[Range]) -> Progress:
     return Progress(merged[0][1], tuple(merged[1:]))
 
 
-def to_position(progress: Progress) -> Position | None:
-    """What is committed for it; None where its ranges do not fit into the metadata."""
+def to_position(progress: Progress, by: Identity | None = None) -> Position | None:
+    """What is committed for it by that producer; None where its ranges do not fit into the
+    metadata."""
+    signed = "" if by is None else f"{_BY}{by.producer_id}.{by.epoch}"
     if not progress.ahead:
-        return Position(progress.first)
+        return Position(progress.first, signed)
     plain = bytearray()
     at = progress.first
     for start, end in progress.ahead:
         _put(plain, start - at)
         _put(plain, end - start)
         at = end
-    text = _MARK + base64.urlsafe_b64encode(zlib.compress(plain, 9)).decode()
+    text = _MARK + base64.urlsafe_b64encode(zlib.compress(plain, 9)).decode() + signed
     if len(text) > METADATA_CHARACTERS_MAX or len(plain) > PLAIN_BYTES_MAX:
         return None
     return Position(progress.first, text)
@@ -79,7 +84,8 @@ def to_position(progress: Progress) -> Position | None:
 
 def from_position(position: Position) -> Progress:
     """The progress that was committed; ClientError where somebody else's is."""
-    offset, text = position
+    offset, metadata = position
+    text = metadata.partition(_BY)[0]
     if not text:
         return Progress(offset)
     ahead: list[Range] = []

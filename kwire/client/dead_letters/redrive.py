@@ -12,6 +12,7 @@ redrive may send them. What retention or compaction has taken is told, and settl
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol, TypeAlias
 
@@ -23,7 +24,7 @@ from kwire.client.dead_letters.source import Letters, Stranger
 from kwire.client.errors import ClientError, RequestFailed
 from kwire.client.offsets import Partition, Position
 from kwire.client.producer import Outgoing
-from kwire.client.transactional_producer import Fenced
+from kwire.client.transactional_producer import Fenced, Identity
 from kwire.protocol.errors import ErrorCode
 from kwire.protocol.records import Codec
 
@@ -99,6 +100,9 @@ class Keeps(Protocol):
 
 class Produces(Protocol):
     """What `transactional_producer.TransactionalProducer` does."""
+
+    @property
+    def identity(self) -> Identity: ...
 
     async def open(self) -> None: ...
 
@@ -276,7 +280,8 @@ class PartitionRedrive:
     async def _transaction(
         self, chosen: list[_Chosen], progress: Progress, is_single: bool
     ) -> list[Told]:
-        position = to_position(progress)
+        by = None if self._producer is None else self._producer.identity
+        position = to_position(progress, by)
         if position is None:
             raise ClientError(
                 f"{self._what}: no room to note what the filter leaves between; nothing more is "
@@ -291,7 +296,7 @@ class PartitionRedrive:
                 for at, one in enumerate(batch):
                     told.append(Sent(one.letter, offset + at, one.original.is_copied))
             await self._producer.commit_offsets(self._group, {self._name: position})
-        except BaseException:
+        except (Exception, asyncio.CancelledError):
             await self._producer.abort()
             raise
         try:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Protocol, TypeVar
 
 from kwire.clock import Clock
@@ -153,18 +154,15 @@ class ShareCoordinator:
         self, group_id: str, partitions: Sequence[WritePartition]
     ) -> Pending[list[PartitionResult]]:
         """See `operations.write`."""
-        begun_s = self._loop.time()
         written = self._each(group_id, partitions, operations.write, PartitionResult, "write", "")
-        return after(written, lambda done: self._count_writes(done.result(), begun_s))
+        written.add_done_callback(partial(self._count_writes, self._loop.time()))
+        return written
 
-    def _count_writes(
-        self, results: list[PartitionResult], begun_s: float
-    ) -> list[PartitionResult]:
-        count = sum(not result.error_code for result in results)
+    def _count_writes(self, begun_s: float, done: Pending[list[PartitionResult]]) -> None:
+        count = sum(not result.error_code for result in done.result())
         if count:
             self.writes += count
             self.write_times_s.append(self._loop.time() - begun_s)
-        return results
 
     def delete(
         self, group_id: str, partitions: Sequence[PartitionId]
@@ -189,11 +187,11 @@ class ShareCoordinator:
         verb: str,
         of: str,
     ) -> Pending[list[R]]:
-        pendings = [
-            self._one(group_id, asked, decide, refuse, f"Unable to {verb} share group state{of}: ")
-            for asked in partitions
-        ]
-        return after(gather(pendings), lambda done: [x.result() for x in done.result()])
+        prefix = f"Unable to {verb} share group state{of}: "
+        if len(partitions) == 1:
+            return self._one(group_id, partitions[0], decide, refuse, prefix)
+        pendings = [self._one(group_id, asked, decide, refuse, prefix) for asked in partitions]
+        return after(gather(pendings), lambda done: [x.result()[0] for x in done.result()])
 
     def _one(
         self,
@@ -202,23 +200,27 @@ class ShareCoordinator:
         decide: Decide[A, R],
         refuse: Refuse[R],
         prefix: str,
-    ) -> Pending[R]:
+    ) -> Pending[list[R]]:
         topic_id, partition = asked.topic_id, asked.partition
 
-        def operation(shard: ShareShard, moment: Moment) -> Result[R]:
+        def operation(shard: ShareShard, moment: Moment) -> Result[list[R]]:
             try:
-                return decide(shard, group_id, asked, moment)
+                decided = decide(shard, group_id, asked, moment)
             except KafkaError as error:
                 message = error.message
                 if error.code == ErrorCode.UNKNOWN_SERVER_ERROR:
                     message = f"{prefix}{message}"
-                return Result((), refuse(topic_id, partition, error.code, message))
+                return Result((), [refuse(topic_id, partition, error.code, message)])
+            response = decided.response
+            assert response is not None
+            assert not isinstance(response, Pending)
+            return Result(decided.records, [response])
 
-        def failed(error: KafkaError) -> R:
+        def failed(error: KafkaError) -> list[R]:
             text = error.message or _TEXTS.get(ErrorCode(error.code), str(error))
-            return refuse(topic_id, partition, refusal(error), prefix + text)
+            return [refuse(topic_id, partition, refusal(error), prefix + text)]
 
-        reply: Reply[R] = Reply(failed)
+        reply: Reply[list[R]] = Reply(failed)
         return self.runtime.write(
             self.partition_of(group_id, topic_id, partition), operation, reply
         )

@@ -1,4 +1,7 @@
-"""Closing a log directory in order: what `loading` opened is made durable, and noted as clean."""
+"""Closing a log directory in order: what `loading` opened is made durable, and noted as clean.
+
+Also what goes on, once written out in the same way: a copy of it is opened as after a clean stop.
+"""
 
 from __future__ import annotations
 
@@ -47,11 +50,35 @@ def close_directory(
     if directory.error is not None:
         return
     if is_loaded:
-        for name, value in (
-            (RECOVERY_POINTS, recovery_point),
-            (HIGH_WATERMARKS, high_watermark),
-            (LOG_STARTS, moved_start),
-        ):
-            directory.write_checkpoint(name, offsets_of(value))
+        _write_checkpoints(directory, offsets_of)
     if all(log.error is None for log in logs):
         directory.finish(broker_epoch)
+
+
+def write_out(
+    directory: LogDirectory,
+    logs: Sequence[PartitionLog],
+    offsets_of: Callable[[Callable[[PartitionLog], int]], Offsets],
+) -> bool:
+    """Write what `close_directory` writes, and go on; nothing is synced, nothing noted.
+
+    Returns whether the files are whole: not where anything has failed. Blocks. Raises OSError.
+    """
+    if directory.error is not None:
+        return False
+    for log in logs:
+        if not log.is_closed:
+            log.begin_close()
+    _write_checkpoints(directory, offsets_of)
+    return all(log.error is None and not log.is_closed and not log.is_short for log in logs)
+
+
+def _write_checkpoints(
+    directory: LogDirectory, offsets_of: Callable[[Callable[[PartitionLog], int]], Offsets]
+) -> None:
+    for name, value in (
+        (RECOVERY_POINTS, recovery_point),
+        (HIGH_WATERMARKS, high_watermark),
+        (LOG_STARTS, moved_start),
+    ):
+        directory.write_checkpoint(name, offsets_of(value))

@@ -23,7 +23,7 @@ from kwire.log.directories.checkpoint_writer import (
     moved_start,
     recovery_point,
 )
-from kwire.log.directories.closing import close_directory
+from kwire.log.directories.closing import close_directory, write_out
 from kwire.log.directories.directory import (
     DELETE_SUFFIX,
     LogDirectory,
@@ -559,6 +559,18 @@ class LogManager:
                 self.take_offline(directory, error)
             finally:
                 directory.unlock()
+
+    def write_out(self) -> bool:
+        """Have the files be as a clean stop leaves them, and go on: for a copy of the directories
+        that is made before anything else happens. False where they are not. Blocks."""
+        try:
+            return all(
+                write_out(home, self.logs_in(home), partial(self.offsets_in, home))
+                for home in self.directories
+            )
+        except OSError as error:
+            logger.warning("the files are not written out: %s", error)
+            return False
 
     def _stop_timers(self) -> None:
         self._timers.cancel()

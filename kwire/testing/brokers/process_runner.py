@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 
 from kwire.node.fault_client import FaultClient
-from kwire.testing.brokers.runner import HOST, BrokerFailed, FaultControl, StartSettings, T
+from kwire.testing.brokers.runner import HOST, BrokerFailed, FaultControl, StartSettings, Still, T
 from kwire.testing.cluster.process import NodeFailed, ServeProcess
 from kwire.testing.waiting import wait_until
 
@@ -33,7 +33,7 @@ class ProcessRunner:
     def is_running(self) -> bool:
         return self._process.is_running
 
-    def start(self) -> None:
+    def start(self, going_on_as: bytes = b"") -> None:
         if self.is_running:
             raise BrokerFailed(f"{self.name} is running")
         self._is_paused = False
@@ -93,12 +93,12 @@ class ProcessRunner:
     def links(self) -> bool:
         return False
 
-    def while_still(self, work: Callable[[], T]) -> T:
+    def while_still(self, work: Callable[[Still], T]) -> T:
         if not self.is_running or self._is_paused:
-            return work()
+            return work(Still())
         self.pause()
         try:
-            return work()
+            return work(Still())
         finally:
             self.resume()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Protocol, TypeAlias, TypeVar
+from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
 from kwire.faults.kinds import Given
 
@@ -37,6 +37,16 @@ class FaultControl(Protocol):
     def standing(self) -> list[dict[str, Given]]: ...
 
 
+class Still(NamedTuple):
+    """What is known of a broker that changes no file now."""
+
+    incarnation: bytes = b""
+    """Who is at work; empty where nobody is, or it is not known."""
+    broker_epoch: int = -1
+    is_written_out: bool = False
+    """Whether its files are as a clean stop leaves them, but for the note that says so."""
+
+
 class Runner(Protocol):
     """One broker. After `stop` and `kill` it may be started again, with the same data."""
 
@@ -48,8 +58,9 @@ class Runner(Protocol):
         """Where it serves, also while it does not run; 0 before its first start."""
         ...
 
-    def start(self) -> None:
-        """Start it and wait until it serves; BrokerFailed."""
+    def start(self, going_on_as: bytes = b"") -> None:
+        """Start it and wait until it serves; BrokerFailed. `going_on_as`: the incarnation whose
+        state its directory has, so that it is the same broker still."""
         ...
 
     def stop(self) -> None:
@@ -80,7 +91,7 @@ class Runner(Protocol):
         """Whether its files may have other names: it never writes into one that has."""
         ...
 
-    def while_still(self, work: Callable[[], T]) -> T:
+    def while_still(self, work: Callable[[Still], T]) -> T:
         """Do `work` while it changes no file; it goes on afterwards, as if nothing had been."""
         ...
 

@@ -14,7 +14,7 @@ from kwire.config.errors import ConfigError
 from kwire.network.loop import new_event_loop
 from kwire.node.faults import faults_of
 from kwire.node.node import Node, StartError
-from kwire.testing.brokers.runner import BrokerFailed, FaultControl, StartSettings, T
+from kwire.testing.brokers.runner import BrokerFailed, FaultControl, StartSettings, Still, T
 from kwire.testing.brokers.thread_faults import ThreadFaults
 from kwire.testing.brokers.thread_files import ThreadFiles
 from kwire.testing.brokers.thread_logs import ThreadLog
@@ -45,12 +45,15 @@ class ThreadRunner:
     def is_running(self) -> bool:
         return self._life is not None
 
-    def start(self) -> None:
+    def start(self, going_on_as: bytes = b"") -> None:
         if self._life is not None:
             raise BrokerFailed(f"{self.name} is running")
         self._log.open()
         try:
-            life = _Life(self._prefix, self._settings(self.port), is_durable=self._is_durable)
+            settings = self._settings(self.port)
+            life = _Life(
+                self._prefix, settings, is_durable=self._is_durable, going_on_as=going_on_as
+            )
             self.port = life.start()
         except (StartError, ConfigError, TimeoutError) as error:
             text = self._log.text()
@@ -87,8 +90,8 @@ class ThreadRunner:
     def links(self) -> bool:
         return True
 
-    def while_still(self, work: Callable[[], T]) -> T:
-        return work() if self._life is None else self._life.while_still(work)
+    def while_still(self, work: Callable[[Still], T]) -> T:
+        return work(Still()) if self._life is None else self._life.while_still(work)
 
     def close(self) -> None:
         try:
@@ -108,7 +111,9 @@ class ThreadRunner:
 class _Life:
     """From one start of a broker to its end."""
 
-    def __init__(self, prefix: str, settings: Mapping[str, str], *, is_durable: bool) -> None:
+    def __init__(
+        self, prefix: str, settings: Mapping[str, str], *, is_durable: bool, going_on_as: bytes
+    ) -> None:
         self._prefix = prefix
         config = BrokerConfig.load(overrides=dict(settings))
         self._executors: list[Executor] = []
@@ -117,7 +122,12 @@ class _Life:
         self._loop = self._thread.loop
         clock = SkewedClock()
         self._node = node = Node(
-            config, self._loop, clock=clock, files=self.files, new_executor=self._new_executor
+            config,
+            self._loop,
+            clock=clock,
+            files=self.files,
+            new_executor=self._new_executor,
+            incarnation_id=going_on_as,
         )
         # `ThreadRunner.lose_power` does it, from outside.
         made = faults_of(node, self.files, clock, lose_power=lambda: None)
@@ -199,7 +209,7 @@ class _Life:
             self._paused.set()
             self._paused = None
 
-    def while_still(self, work: Callable[[], T]) -> T:
+    def while_still(self, work: Callable[[Still], T]) -> T:
         """On the loop, once the threads have done what they were given."""
         done: Future[T] = Future()
 
@@ -207,8 +217,11 @@ class _Life:
             try:
                 for executor in self._executors:
                     executor.submit(lambda: None).result()
+                node = self._node
+                is_written_out = node.log_manager.write_out()
                 self.files.links_were_made()
-                done.set_result(work())
+                still = Still(node.incarnation_id, node.lifecycle.epoch, is_written_out)
+                done.set_result(work(still))
             except BaseException as error:
                 done.set_exception(error)
 

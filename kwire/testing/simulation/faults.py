@@ -312,28 +312,29 @@ class Faults:
                 links.heal(*pair)
 
     async def _network_slow(self, fault: Fault) -> None:
-        self._note(fault, f"the network is slow for {fault.length_s} s")
-        conditions = self._network.conditions
-        conditions.slow_per_million = SLOW_PER_MILLION
-        try:
-            await asyncio.sleep(fault.length_s)
-        finally:
-            conditions.slow_per_million = 0
+        await self._by_chance(fault, "the network is slow", slow=SLOW_PER_MILLION)
 
     async def _connections_reset(self, fault: Fault) -> None:
-        if fault.pick(2):
-            client, brokers = self._peers(fault)
-            self._note(fault, f"connections of {client} to {', '.join(brokers)} are reset")
-            for broker in brokers:
-                self._network.reset_connections(client, broker)
+        if not fault.pick(2):
+            what = "connections are reset by chance"
+            await self._by_chance(fault, what, reset=RESETS_PER_MILLION)
             return
-        self._note(fault, f"connections are reset by chance for {fault.length_s} s")
+        client, brokers = self._peers(fault)
+        self._note(fault, f"connections of {client} to {', '.join(brokers)} are reset")
+        for broker in brokers:
+            self._network.reset_connections(client, broker)
+
+    async def _by_chance(self, fault: Fault, what: str, *, slow: int = 0, reset: int = 0) -> None:
+        """What every link draws, per million, as long as the fault lasts; beside others."""
+        self._note(fault, f"{what} for {fault.length_s} s")
         conditions = self._network.conditions
-        conditions.reset_per_million = RESETS_PER_MILLION
+        conditions.slow_per_million += slow
+        conditions.reset_per_million += reset
         try:
             await asyncio.sleep(fault.length_s)
         finally:
-            conditions.reset_per_million = 0
+            conditions.slow_per_million -= slow
+            conditions.reset_per_million -= reset
 
     # -- processes of the application
 

@@ -14,6 +14,7 @@ import pathlib
 import tempfile
 from typing import Any
 
+from kwire.protocol.errors import ErrorCode
 from kwire.testing.cluster import Broker, Cluster
 from tests.support.kafka import running_kafka
 from tests.support.share.deleted import deleted
@@ -57,6 +58,21 @@ def test_a_group_that_is_deleted_beside_a_session_is_as_with_kafka() -> None:
         cluster.start()
         ours = list(deleted(cluster[1].bootstrap, is_apart=True))
     assert ours == recorded()["deleted"]
+
+
+def test_a_leader_that_coordinates_the_group_forgets_it_at_once() -> None:
+    """It hears of the deletion itself, and has nothing of the group from then on (ADR 35)."""
+    with Broker(options=PROPERTIES) as broker:
+        ours = dict(deleted(broker.bootstrap, is_apart=False))
+    kafkas = dict(recorded()["deleted"])
+    # The session goes on in the new group: its records are free for it.
+    assert ours.pop("the old one fetches") == kafkas["acquired"]
+    assert kafkas.pop("the old one fetches") == [0, None, []]
+    late = "the old one accepts in a deleted group"
+    assert ours.pop(late) == [0, None, [[ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None]]]
+    (((code, _message),),) = kafkas.pop(late)[2:]
+    assert code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert ours == kafkas
 
 
 def main() -> None:

@@ -39,7 +39,7 @@ def test_handlers_have_the_versions_of_kafka(info: ApiInfo) -> None:
     assert callable(module.handle)
 
 
-CONSTANTS = ("VERSIONS", "WAITS_FOR_WRITES")
+CONSTANTS = ("VERSIONS", "WAITS_FOR_WRITES", "TAKES_TURNS")
 FUNCTIONS = ("handle", "error_response", "denied_response")
 
 

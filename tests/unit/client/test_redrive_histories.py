@@ -18,12 +18,12 @@ import pytest
 from kwire.client.dead_letters.filters import EVERYTHING, Filter, Subject, parse_filter
 from kwire.client.dead_letters.letters import DeadLetter, Origin
 from kwire.client.dead_letters.originals import Absence, Original
-from kwire.client.dead_letters.redrive import Left, PartitionRedrive, Told
+from kwire.client.dead_letters.redrive import Left, PartitionRedrive, Sent, Told
 from kwire.client.dead_letters.source import Letters, Stranger
 from kwire.client.errors import ClientError, RequestFailed, Unanswered
 from kwire.client.offsets import Partition, Position
 from kwire.client.producer import Outgoing
-from kwire.client.transactional_producer import Fenced
+from kwire.client.transactional_producer import Fenced, Identity
 from kwire.protocol.errors import ErrorCode
 from kwire.protocol.records import Codec
 from tests.support.effort import seeds
@@ -70,6 +70,7 @@ class World:
         self.open_position: Position | None = None
         self.records: list[tuple[int, int]] = []
         self.position: Position | None = None
+        self.told: list[int] = []  # letters that were told to be sent
 
     def wanted(self, chosen: Filter) -> list[tuple[int, int]]:
         """(origin partition, letter) of what is to be sent."""
@@ -116,7 +117,16 @@ class Ports:
         found = self.world.position
         return {} if found is None or self.bug == "forgets" else {(LETTERS, 0): found}
 
+    def tell(self, told: Told) -> None:
+        self.told.append(told)
+        if isinstance(told, Sent):
+            self.world.told.append(told.letter.offset)
+
     # -- the producer
+
+    @property
+    def identity(self) -> Identity:
+        return Identity(7, self.epoch)
 
     async def open(self) -> None:
         await _GiveWay()
@@ -183,7 +193,7 @@ class Ports:
 
 
 def redrive(ports: Ports, chosen: Filter, sent_max: int | None = None) -> Coroutine[Any, Any, int]:
-    work = PartitionRedrive(ports, ports, ports, ports, 0, chosen, 0, ports.told.append)
+    work = PartitionRedrive(ports, ports, ports, ports, 0, chosen, 0, ports.tell)
     return work.run(sent_max)
 
 
@@ -206,6 +216,7 @@ def settle(world: World, chosen: Filter, bug: str = "") -> Ports:
 def check(world: World, *filters: Filter) -> None:
     wanted = sorted({one for chosen in filters for one in world.wanted(chosen)})
     assert sorted(world.records) == wanted
+    assert len(set(world.told)) == len(world.told), "a letter is told to be sent twice"
 
 
 def filter_of(chance: random.Random) -> Filter:
@@ -286,6 +297,35 @@ def test_a_cluster_without_one_of_its_promises_is_found(bug: str) -> None:
         return False
 
     assert any(map(is_found, range(200)))
+
+
+class Unheard(Ports):
+    """Its first commit does not arrive."""
+
+    is_unheard = False
+
+    async def commit(self) -> None:
+        if self.is_unheard:
+            await super().commit()
+        self.is_unheard = True
+        raise Unanswered("the commit was not heard")
+
+
+def test_what_another_has_sent_meanwhile_is_told_by_nobody_else() -> None:
+    """It found the progress that it wanted to commit, and told offsets of records that were
+    aborted; another redrive had done the same work."""
+    for seed in seeds(20):
+        world = World(random.Random(seed), ROUND)
+        if not world.wanted(EVERYTHING):
+            continue
+        ports = Unheard(world)
+        late = redrive(ports, EVERYTHING)
+        while not ports.is_unheard:
+            late.send(None)
+        settle(world, EVERYTHING)
+        with pytest.raises(Unanswered):
+            run(late)
+        check(world, EVERYTHING)
 
 
 def test_what_is_refused_is_told_and_stays() -> None:

@@ -16,6 +16,7 @@ from kwire.client.dead_letters.progress import (
 )
 from kwire.client.errors import ClientError
 from kwire.client.offsets import Position
+from kwire.client.transactional_producer import Identity
 from tests.support.effort import seeds
 
 SIZE = 60
@@ -45,6 +46,13 @@ def test_ranges_are_what_a_set_of_offsets_says() -> None:
 def test_without_ranges_the_offset_says_all() -> None:
     assert to_position(Progress(9)) == Position(9, "")
     assert from_position(Position(9, "")) == Progress(9)
+    assert to_position(Progress(9), Identity(1000, 3)) == Position(9, "/1000.3")
+    assert from_position(Position(9, "/1000.3")) == Progress(9)
+    ahead = Progress(9, ((12, 14),))
+    signed = to_position(ahead, Identity(1000, 3))
+    assert signed is not None
+    assert signed != to_position(ahead, Identity(1000, 4))
+    assert from_position(signed) == ahead
 
 
 def test_what_does_not_fit_into_the_metadata_is_no_position() -> None:

@@ -8,7 +8,7 @@ from kwire.config.broker_config import BrokerConfig
 from kwire.config.errors import ConfigError
 from kwire.http.settings import HttpSettings
 
-BUILT = ("metrics", "health")
+BUILT = ("metrics", "health", "registry", "rest")
 BEYOND = "http.unauthenticated.beyond.loopback.enable"
 
 
@@ -80,8 +80,8 @@ def test_beyond_loopback_when_told_so() -> None:
     ("setting", "value", "named"),
     [
         ("http_listener_http_serves", "health,heatlh", "expected some of"),
-        ("http_listener_http_serves", "registry", "not built yet"),
-        ("http_serves", "rest", "not built yet"),
+        ("http_listener_http_serves", "console", "not built yet"),
+        ("http_serves", "console", "not built yet"),
         ("http_listener_other_serves", "health", "NAME one of http.listeners (http)"),
         ("http_listener_http_servs", "health", "NAME one of http.listeners (http)"),
     ],

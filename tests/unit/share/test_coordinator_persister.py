@@ -236,3 +236,41 @@ def test_a_call_that_is_given_up_is_not_sent_any_more() -> None:
     assert given_up.cancel()
     world.nodes[2].release()
     assert len(world.requests) == 1
+
+
+def test_writes_that_this_broker_coordinates_wait_for_no_other_share_partition() -> None:
+    world = World()
+    world.leaders = {0: 1, 1: 1}
+    world.initialized(1, 0, 1)
+    world.nodes[1].holding = True
+    writes = [world.persister.write("g", [change(0)]), world.persister.write("g", [change(1)])]
+    assert world.nodes[1].held == 2
+    world.nodes[1].release()
+    assert [write.result() for write in writes] == [[PartitionResult(TOPIC, x)] for x in (0, 1)]
+    assert not world.requests
+
+
+def test_a_write_of_this_broker_that_may_pass_is_tried_again_where_the_coordinator_is() -> None:
+    world = World()
+    world.leaders = {0: 1}
+    world.initialized(1, 0)
+    world.initialized(3, 0)
+    world.nodes[1].errors["g", TOPIC, 0] = [ErrorCode.NOT_COORDINATOR, ErrorCode.NONE]
+    moved = world.persister.write("g", [change(0, 3)])
+    assert not moved.done
+    world.leaders = {0: 3}
+    world.persister.coordinators_changed()
+    assert not moved.result()[0].error_code
+    assert sorted(world.nodes[3].states["g", TOPIC, 0].records) == [3]
+    world.leaders = {0: 1}
+    world.nodes[1].errors["g", TOPIC, 0] = [ErrorCode.FENCED_STATE_EPOCH]
+    fenced = world.persister.write("g", [change(0, 4)]).result()[0]
+    assert fenced.error_code == ErrorCode.FENCED_STATE_EPOCH
+    assert fenced.error_message == "Error in write state RPC. FENCED_STATE_EPOCH"
+    world.nodes[1].write = lambda group_id, partitions: Pending.completed([])  # type: ignore[method-assign]
+    nothing = world.persister.write("g", [change(0, 4)]).result()[0]
+    assert nothing.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    error = KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    world.nodes[1].write = lambda group_id, partitions: Pending.failed(error)  # type: ignore[method-assign]
+    failed = world.persister.write("g", [change(0, 4)]).result()[0]
+    assert failed.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE

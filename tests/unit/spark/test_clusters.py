@@ -15,6 +15,7 @@ from kwire.spark.client_settings import (
     read_settings,
 )
 from kwire.spark.usage import JobError, UsageError
+from kwire.testing.cluster.ports import free_ports
 
 
 def test_a_cluster_that_does_not_answer_is_an_error_of_the_job(
@@ -43,6 +44,31 @@ def test_a_cluster_that_does_not_answer_is_an_error_of_the_job(
     for call in (lambda: lost.groups(".*"), lambda: lost.group_offsets("g")):
         with pytest.raises(JobError, match="no answer in 0 s"):
             call()
+
+
+@pytest.mark.parametrize(
+    ("host", "why"), [("127.0.0.1", "connection refused"), ("no.such.host.invalid", "is unknown")]
+)
+def test_an_address_where_nobody_listens_is_told_within_seconds(
+    host: str, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It took half a minute and told librdkafka's sentence."""
+    pytest.importorskip("confluent_kafka")
+    from kwire.spark import cluster
+
+    monkeypatch.setattr(cluster, "FIRST_ANSWER_S", 0.2)
+    monkeypatch.setattr(cluster, "FUTURE_TIMEOUT_S", 20.0)
+    at = f"{host}:{free_ports(1)[0]}"
+    for call in (cluster.Cluster(at).topic_names, lambda: cluster.Cluster(at).describe(["t"])):
+        with pytest.raises(JobError, match=f"no broker at {at}: .*{why}"):
+            call()
+
+
+def test_a_word_on_a_connection_is_told_without_its_states() -> None:
+    from kwire.spark.cluster import unreached_text
+
+    trouble = "sasl_plaintext://h:1/bootstrap: SASL authentication error: no (after 3ms in state X)"
+    assert unreached_text("h:1", trouble) == "no broker at h:1: SASL authentication error: no"
 
 
 def test_a_new_topic_is_there_when_it_has_leaders(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import pathlib
+import subprocess
 import sys
 import threading
 from concurrent.futures import Future
@@ -13,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from kwire.spark import cluster, job, replay, watching
+from kwire.spark import cluster, job, replay, session, watching
 from kwire.spark.job import Progress
 from kwire.spark.usage import JobError, UsageError
 
@@ -199,3 +201,36 @@ def test_a_query_that_makes_no_progress_is_not_waited_for(monkeypatch: pytest.Mo
     spark.sparkContext.cancelAllJobs.side_effect = cancelled.set
     with watching.Watch(spark, progress, 0.001):
         assert cancelled.wait(LONG_S)
+
+
+@pytest.mark.parametrize("status", [0, 1])
+def test_what_spark_says_while_it_starts_is_told_only_where_it_fails(
+    status: int, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def start() -> None:
+        with session.quiet_start():
+            subprocess.run(["sh", "-c", f"echo WARN >&2; exit {status}"], check=True)
+
+    if status:
+        with pytest.raises(subprocess.CalledProcessError):
+            start()
+    else:
+        start()
+    os.write(2, b"behind\n")
+    assert capfd.readouterr().err == ("WARN\n" if status else "") + "behind\n"
+
+
+def test_what_spark_says_once_it_runs_is_passed_on(capfd: pytest.CaptureFixture[str]) -> None:
+    with session.quiet_start():
+        process = subprocess.Popen(
+            ["sh", "-c", "echo early >&2; echo up; read _; echo late >&2"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"up\n"
+    process.communicate(b"\n")
+    told = ""
+    while "late" not in told:
+        told += capfd.readouterr().err
+    assert told == "late\n"

@@ -1,0 +1,232 @@
+"""The transaction of a group of posts, and how its only writer is taken over.
+
+There is one transactional id a principal and partition of `__kwire_idempotency_keys`. Whoever opens
+it fences whoever had it, and ends what that one has left. A transaction that is open belongs to
+somebody who may be about to commit it: it is given `PATIENCE_S` before it is ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from kwire.client.cluster import Cluster, Coordinator
+from kwire.client.errors import ClientError, RequestFailed
+from kwire.client.idempotency import key_records
+from kwire.client.idempotency.key_records import KEYS_TOPIC, KeyRecord
+from kwire.client.offsets import Partition
+from kwire.client.producer import Outgoing
+from kwire.client.retries import Backoff
+from kwire.client.topics import Topics
+from kwire.client.transactional_producer import Fenced, TransactionalProducer
+from kwire.client.transactions import Transactions
+from kwire.kept_errors import anew
+from kwire.protocol.errors import ErrorCode
+
+TRANSACTIONAL_ID_PREFIX = "kwire-rest-"
+NAME_CHARACTERS_MAX = 200
+TIMEOUT_MS = 10_000
+"""Consumers of committed records wait so long for what a node that died has left open."""
+PATIENCE_S = 2.0
+POLL_MIN_S, POLL_MAX_S = 0.01, 0.1
+BATCH_BYTES_MAX = 512 << 10
+"""Of the messages of several posts in one batch."""
+
+PARTITIONS = 16
+REPLICAS_MAX = 3
+TRANSACTIONS_TOPIC = "__transaction_state"
+RETENTION_MS = 24 * 3600 * 1000
+SEGMENT_MS = 3600 * 1000
+
+
+class Post(NamedTuple):
+    """What is to be published: each message with its partition, and the key and the digest of its
+    record."""
+
+    topic: str
+    key: bytes
+    body: bytes
+    messages: list[Outgoing]
+    size_bytes: int
+
+
+class PostsRefused(Exception):
+    """A part of a group cannot be written."""
+
+    def __init__(self, numbers: tuple[int, ...], error: ClientError) -> None:
+        super().__init__(str(error))
+        self.numbers = numbers
+        self.error = error
+
+
+class OutcomeUnknown(Exception):
+    """Another writer was opened, or nobody says what became of the end."""
+
+
+def transactional_id(scope: str, partition: int) -> str:
+    """Of a principal's posts in a partition of the keys: readable, so that an ACL can name it."""
+    name = scope
+    if len(name) > NAME_CHARACTERS_MAX or not name.isprintable():
+        name = hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()
+    return f"{TRANSACTIONAL_ID_PREFIX}{name}-{partition}"
+
+
+async def keys_partitions(cluster: Cluster) -> int:
+    """How many partitions the topic has, which is made where there is none. ClientError."""
+    try:
+        return len((await cluster.topic(KEYS_TOPIC)).partitions)
+    except RequestFailed as error:
+        if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            raise
+    replicas = await _replicas(cluster)
+    configs = {
+        "cleanup.policy": "compact,delete",
+        "retention.ms": str(RETENTION_MS + SEGMENT_MS),
+        "segment.ms": str(SEGMENT_MS),
+        "min.insync.replicas": str(2 if replicas > 2 else 1),
+    }
+    try:
+        await Topics(cluster).create(
+            KEYS_TOPIC, partitions=PARTITIONS, replication=replicas, configs=configs
+        )
+    except RequestFailed as refused:
+        if refused.code != ErrorCode.TOPIC_ALREADY_EXISTS:
+            raise
+    return len((await cluster.topic(KEYS_TOPIC, is_new=True)).partitions)
+
+
+async def _replicas(cluster: Cluster) -> int:
+    """As many as the transactions' own topic has, whose loss would be as bad; where that is not to
+    be seen, as many as there are nodes for."""
+    await cluster.coordinator(Coordinator.TRANSACTION, f"{TRANSACTIONAL_ID_PREFIX}0")
+    try:
+        topic = await cluster.topic(TRANSACTIONS_TOPIC)
+        return len(topic.partitions[0].replica_nodes)
+    except ClientError:
+        return min(REPLICAS_MAX, len((await cluster.metadata([])).brokers))
+
+
+class GroupWriter:
+    """See the module."""
+
+    def __init__(self, cluster: Cluster, scope: str, partition: int) -> None:
+        self._cluster = cluster
+        self._partition = partition
+        self._transactions = Transactions(cluster)
+        self._producer = TransactionalProducer(
+            cluster, transactional_id(scope, partition), timeout_ms=TIMEOUT_MS
+        )
+
+    async def open(self) -> None:
+        """Become the only writer; ClientError."""
+        await self._wait_for_the_other()
+        await self._producer.open()
+
+    async def _wait_for_the_other(self) -> None:
+        """Until the transaction that is open is ended, by whoever has opened it."""
+        loop = self._cluster.loop
+        end_s = loop.time() + PATIENCE_S
+        backoff = Backoff(POLL_MIN_S, POLL_MAX_S, self._cluster.random)
+        while loop.time() < end_s:
+            try:
+                found = await self._transactions.describe(self._producer.transactional_id)
+            except RequestFailed as error:
+                if error.code != ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
+                    raise
+                return
+            own = (found.producer_id, found.producer_epoch) == self._producer.identity
+            if own or found.transaction_state != "Ongoing":
+                return
+            await asyncio.sleep(backoff.next_s())
+
+    async def write(self, posts: Mapping[int, Post]) -> dict[int, dict[int, int]]:
+        """The messages of posts by number, as a transaction that stays open; of each post the
+        offset of its first message in each partition. PostsRefused, OutcomeUnknown."""
+        rows: dict[Partition, dict[int, list[Outgoing]]] = {}
+        for number, post in posts.items():
+            for message in post.messages:
+                assert message.partition is not None, "partitions are chosen before"
+                of_partition = rows.setdefault((post.topic, message.partition), {})
+                of_partition.setdefault(number, []).append(message)
+        try:
+            await self._producer.add([*rows, (KEYS_TOPIC, self._partition)])
+        except Fenced:
+            raise OutcomeUnknown from None
+        except ClientError as error:
+            await self._refuse(tuple(posts), error)
+        offsets: dict[int, dict[int, int]] = {number: {} for number in posts}
+        sending = [
+            asyncio.ensure_future(self._send(partition, messages, offsets))
+            for partition, messages in rows.items()
+        ]
+        try:
+            results = await asyncio.gather(*sending, return_exceptions=True)
+        except asyncio.CancelledError:
+            await asyncio.gather(*sending, return_exceptions=True)
+            raise
+        for result in results:
+            if isinstance(result, OutcomeUnknown):
+                raise OutcomeUnknown
+        for result in results:
+            if isinstance(result, PostsRefused):
+                await self._refuse(result.numbers, result.error)
+            if isinstance(result, BaseException):
+                raise anew(result)
+        return offsets
+
+    async def _send(
+        self,
+        partition: Partition,
+        messages: Mapping[int, list[Outgoing]],
+        offsets: dict[int, dict[int, int]],
+    ) -> None:
+        """The messages of one partition, those of several posts in one batch."""
+        batches: list[list[int]] = [[]]
+        size_bytes = 0
+        for number, own in messages.items():
+            own_bytes = sum(size_of(message) for message in own)
+            if batches[-1] and size_bytes + own_bytes > BATCH_BYTES_MAX:
+                batches.append([])
+                size_bytes = 0
+            batches[-1].append(number)
+            size_bytes += own_bytes
+        for numbers in batches:
+            records = [message for number in numbers for message in messages[number]]
+            try:
+                at = await self._producer.send(*partition, records)
+            except Fenced:
+                raise OutcomeUnknown from None
+            except ClientError as error:
+                raise PostsRefused(tuple(numbers), error) from None
+            for number in numbers:
+                offsets[number][partition[1]] = at
+                at += len(messages[number])
+
+    async def finish(self, records: Mapping[bytes, KeyRecord]) -> None:
+        """The keys' records, and the end of the transaction. PostsRefused with no numbers,
+        OutcomeUnknown."""
+        last = [
+            Outgoing(key=key, value=key_records.encoded(record)) for key, record in records.items()
+        ]
+        try:
+            await self._producer.send(KEYS_TOPIC, self._partition, last)
+        except Fenced:
+            raise OutcomeUnknown from None
+        except ClientError as error:
+            await self._refuse((), error)
+        try:
+            await self._producer.commit()
+        except ClientError:
+            raise OutcomeUnknown from None
+
+    async def _refuse(self, numbers: tuple[int, ...], error: ClientError) -> None:
+        await self._producer.abort()
+        raise PostsRefused(numbers, error) from None
+
+
+def size_of(message: Outgoing) -> int:
+    """About how many bytes a message takes."""
+    size = len(message.key or b"") + len(message.value or b"") + 32
+    return size + sum(len(name) + len(value or b"") + 8 for name, value in message.headers)

@@ -1,0 +1,73 @@
+"""The registry as the handlers ask it: as somebody, for what is known, for what is so now, for a
+change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from kwire.client.cluster import Cluster
+from kwire.client.settings import ConnectionSettings
+from kwire.clock import Random
+from kwire.http.logins import CLIENT_ID
+from kwire.http.purposes.registry.access import Access
+from kwire.http.purposes.registry.topic import RegistrySettings, SchemaTopic
+from kwire.http.purposes.registry.writer import Decide, SchemaWriter
+from kwire.schemas.registry.errors import Code, RegistryError
+from kwire.schemas.registry.json_values import Json
+from kwire.schemas.registry.machine import Registry
+from kwire.security.acl import Operation
+
+T = TypeVar("T")
+
+
+class RegistryService:
+    """See the module; RegistryError from everything that asks. `anonymous` is where those ask who
+    need not log in."""
+
+    def __init__(self, settings: RegistrySettings, anonymous: str, random: Random) -> None:
+        self.topic = SchemaTopic(settings)
+        self.writer = SchemaWriter(self.topic)
+        self._access = Access(settings.topic)
+        self._anonymous = anonymous
+        self._random = random
+        self._nobody: Cluster | None = None
+
+    def nobody(self) -> Cluster:
+        """The cluster as it is seen by who has not logged in."""
+        if not self._anonymous:
+            raise RegistryError(
+                Code.FORBIDDEN,
+                "there is no listener of the protocol PLAINTEXT to ask without a login; "
+                "http.authentication says how callers log in",
+            )
+        if self._nobody is None:
+            settings = ConnectionSettings(self._anonymous, client_id=CLIENT_ID)
+            self._nobody = Cluster(settings, random=self._random)
+        return self._nobody
+
+    async def fresh(self, cluster: Cluster) -> Registry:
+        """With all that is committed."""
+        await self._access.check(cluster, Operation.READ)
+        await self.topic.caught_up(cluster)
+        return self.topic.registry
+
+    async def found(self, cluster: Cluster, look: Callable[[Registry], T]) -> T:
+        """What never changes once it is there: what is known here is enough; where it is not
+        known, what is committed decides."""
+        await self._access.check(cluster, Operation.READ)
+        try:
+            return look(self.topic.registry)
+        except RegistryError:
+            pass
+        await self.topic.caught_up(cluster)
+        return look(self.topic.registry)
+
+    async def change(self, cluster: Cluster, decide: Decide) -> Json:
+        """The answer once the change is committed."""
+        await self._access.check(cluster, Operation.WRITE)
+        return await self.writer.decided(cluster, decide)
+
+    async def close(self) -> None:
+        if self._nobody is not None:
+            await self._nobody.close()
