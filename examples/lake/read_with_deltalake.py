@@ -7,7 +7,7 @@ from deltalake import DeltaTable
 lake, topic = sys.argv[1:]
 # Columns and files are chosen by the table's log: nothing else is read.
 columns = ["partition", "offset", "timestamp", "value"]
-records = DeltaTable(f"{lake}/topic={topic}").to_pyarrow_table(columns=columns)
+records = DeltaTable(f"{lake}/topic.{topic}").to_pyarrow_table(columns=columns)
 totals = records.group_by("partition").aggregate(
     [("offset", "count"), ("offset", "min"), ("offset", "max")]
 )

@@ -9,7 +9,7 @@ import duckdb
 from deltalake import DeltaTable
 
 lake, topic = sys.argv[1:]
-records = DeltaTable(f"{lake}/topic={topic}").to_pyarrow_dataset()
+records = DeltaTable(f"{lake}/topic.{topic}").to_pyarrow_dataset()
 database = duckdb.connect()
 database.register("records", records)
 totals = database.sql(
@@ -18,4 +18,4 @@ totals = database.sql(
 for partition, count, first, last in totals.fetchall():
     print(f"partition {partition}: {count} records, offsets {first} to {last}")
 newest = database.sql("SELECT decode(value) FROM records ORDER BY timestamp DESC LIMIT 1")
-print("the newest:", *newest.fetchone())
+print("the newest:", *newest.fetchall()[0])

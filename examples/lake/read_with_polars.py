@@ -5,7 +5,7 @@ import sys
 import polars as pl
 
 lake, topic = sys.argv[1:]
-records = pl.scan_delta(f"{lake}/topic={topic}")
+records = pl.scan_delta(f"{lake}/topic.{topic}")
 totals = (
     records.group_by("partition")
     .agg(

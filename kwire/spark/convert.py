@@ -1,9 +1,8 @@
 """lake convert: a lake of an older kwire, with a log of its own, becomes Delta tables where it is.
 
-No record is copied: each topic's table is one commit that names the files that are there, with
-their statistics, and the next offset of each partition. Files of dead letters are moved to the
-folder of their table before that. What was done stays done: a table that is there is complete. At
-the end the old log is removed, the newest commit first, so that what is left of it is an older log
+No record is copied: files are moved to the folder of their table, then a commit names them, with
+their statistics, and the next offset of each partition. What was done stays done: a table that is
+there is complete. At the end the old log is removed, the newest commit first, so that what is left of it is an older log
 of the same lake whenever that is cut off.
 """
 
@@ -97,12 +96,11 @@ class Conversion:
         offsets: Mapping[int, int],
     ) -> None:
         table = DeltaTable(self.spark, lake.table_path(self.files.root, kind, topic))
-        folder = f"{kind}={topic}"
+        folder = lake.folder_of(kind, topic)
         if lake.has_log(self.files, folder):
             return
-        if kind == lake.DEAD_LETTERS:
-            for file in files:
-                self.files.move(file.path, f"{folder}/{inner_path(file)}")
+        for file in files:
+            self.files.move(file.path, f"{folder}/{inner_path(file)}")
         transaction = table.begin()
         time_ms = self.clock.wall_ms()
         metadata = lake.metadata_of(kind, topic, topic_id, True, new_table_id(), time_ms)

@@ -189,25 +189,14 @@ class DeltaTable:
         chosen = self.files().where(f.col("path").isin(list(paths))).collect()
         if len(chosen) != len(paths):
             raise ConflictError(f"{self.path}: another commit has removed some of the files")
-        actions = [
-            {
-                "remove": {
-                    "path": row.path,
-                    "deletionTimestamp": time_ms,
-                    "dataChange": True,
-                    "extendedFileMetadata": True,
-                    "partitionValues": row.partitionValues,
-                    "size": row["size"],
-                }
-            }
-            for row in chosen
-        ]
+        actions = [remove_action(row, time_ms) for row in chosen]
         return transaction.commit({}, time_ms=time_ms, actions=actions)
 
-    def remove_unnamed(self, start: str) -> int:
+    def remove_unnamed(self, start: str, check: Callable[[TableState], None]) -> int:
         """Delete data files whose names begin with `start` and that no version names; how many.
 
-        Listed first, then the log is read: what is committed between is not in the list."""
+        Listed first, then the log is read: what is committed between is named by it, and `check`
+        may refuse by raising where files of the list can be another's."""
         files = open_lake_files(self.path, self.spark)
         found = [
             info.path
@@ -215,18 +204,15 @@ class DeltaTable:
             if not info.path.startswith(LOG_FOLDER)
             and info.path.rpartition("/")[2].startswith(start)
         ]
-        if not found:
+        state = self.state() if found else None
+        if state is None:
             return 0
+        check(state)
         named = {urllib.parse.unquote(row.path) for row in self.files().select("path").collect()}
         named.update(path for path, _ in self.removed_files())
         left = [path for path in found if path not in named]
         files.delete(left)
         return len(left)
-
-    def delete(self, condition: str) -> None:
-        """DELETE FROM it; ConflictError when another commit came first."""
-        table = self._public()
-        self._call(lambda: table.delete(condition))
 
     def optimize(self, condition: str, settings: Mapping[str, str]) -> int:
         """OPTIMIZE ... WHERE a condition on partition columns; how many files were replaced."""
@@ -304,6 +290,7 @@ class DeltaTransaction:
         self.state = state
         self._transaction = transaction
         self._added: Any = None
+        self._removed: list[Any] = []
 
     def read(self, names: Iterable[str]) -> dict[str, int]:
         """The versions of transaction ids, -1 for one that is none yet. A commit of any of them
@@ -321,6 +308,27 @@ class DeltaTransaction:
         self._added = self.table._call(lambda: self._transaction.writeFiles(frame._jdf))
         found = self.table._jvm.scala.jdk.javaapi.CollectionConverters.asJava(self._added)
         return [added_file(json.loads(action.json())["add"]) for action in found]
+
+    def cut(self, limits: Mapping[int, int], prefix: str, codec: str) -> bool:
+        """Take out the rows of each partition from an offset on (0 for one without a limit), as
+        part of the commit; whether there are any."""
+        from pyspark.sql import functions as f
+
+        assert self.state is not None
+        version, spark = self.state.version, self.table.spark
+        limit = f.lit(0).cast("bigint")
+        for number, offset in limits.items():
+            limit = f.when(f.col("partition") == number, f.lit(offset)).otherwise(limit)
+        found = self.table.files(version).withColumn("limit", limit)
+        self._removed = found.where(f.col("last_offset") >= f.col("limit")).collect()
+        # A compaction has joined them with others.
+        mixed = [row.path for row in self._removed if row.first_offset < row.limit]
+        if mixed:
+            names = [urllib.parse.unquote(path).rpartition("/")[2] for path in mixed]
+            rows = spark.read.format("delta").option("versionAsOf", version).load(self.table.path)
+            inside = rows.where(f.col("_metadata.file_name").isin(names))
+            self.write(inside.where(f.col("offset") < limit), prefix, codec)
+        return bool(self._removed)
 
     def commit(
         self,
@@ -350,13 +358,27 @@ class DeltaTransaction:
         for name, number in applications.items():
             pair = {"appId": name, "version": number, "lastUpdated": time_ms}
             found.add(parse(json.dumps({"txn": pair})))
-        for content in actions:
+        for content in (*actions, *(remove_action(row, time_ms) for row in self._removed)):
             found.add(parse(json.dumps(content)))
         operation = getattr(
             getattr(jvm, "org.apache.spark.sql.delta.DeltaOperations$ManualUpdate$"), "MODULE$"
         )
         rows = converters.asScala(found).toSeq()
         return int(table._call(lambda: self._transaction.commit(rows, operation)))
+
+
+def remove_action(file: Any, time_ms: int) -> dict[str, Any]:
+    """The `remove` of a row of `DeltaTable.files`."""
+    return {
+        "remove": {
+            "path": file.path,
+            "deletionTimestamp": time_ms,
+            "dataChange": True,
+            "extendedFileMetadata": True,
+            "partitionValues": file.partitionValues,
+            "size": file["size"],
+        }
+    }
 
 
 def added_file(action: Mapping[str, Any]) -> AddedFile:

@@ -1,10 +1,10 @@
 """A lake: a Delta table a topic, and the tables are the only accounting there is.
 
-    topic=T/              the records of topic T, by date and partition
-    dead_letter=T/        values of it that could not be decoded, with a reason
+    topic.T/              the records of topic T, by date and partition
+    dead_letter.T/        values of it that could not be decoded, with a reason
     _kwire/replays/       where replays of the lake began in their targets
 
-No topic's name has a `=` in it. A table is named after its topic in its properties too, with the
+(A `=` in the name of a folder is a partition for some readers.) A table is named after its topic in its properties too, with the
 topic's id; its records have no column for it.
 """
 
@@ -73,12 +73,17 @@ _TYPES: dict[str, Any] = {
         "containsNull": True,
     },
 }
-_TABLE = re.compile(rf"({RECORDS}|{DEAD_LETTERS})=([A-Za-z0-9._-]+)\Z")
+_TABLE = re.compile(rf"({RECORDS}|{DEAD_LETTERS})\.([A-Za-z0-9._-]+)\Z")
+
+
+def folder_of(kind: str, topic: str) -> str:
+    """The folder of a topic's table, in the lake."""
+    return f"{kind}.{topic}"
 
 
 def table_path(root: str, kind: str, topic: str) -> str:
     """The folder of a topic's table."""
-    return f"{root}/{kind}={topic}"
+    return f"{root}/{folder_of(kind, topic)}"
 
 
 def has_log(files: LakeFiles, folder: str) -> bool:
@@ -123,7 +128,8 @@ def check_archive(location: str, option: str) -> None:
 
 
 class Archive:
-    """The tables of a lake, or a table of another program, as readers see them.
+    """The tables of a lake, or a table of another program, as readers see them: each at the version
+    that it has when it is asked for first.
 
     `as_of`: a version of the (one) topic's table, or a time in ms.
     """
@@ -151,15 +157,14 @@ class Archive:
 
     def select(self, topics: Collection[str] | None) -> list[ReadTable]:
         """The tables of some topics (None: all), as of the moment that was asked for."""
-        if self.tables:
-            return [t for name, t in self.tables.items() if topics is None or name in topics]
         wanted = [name for name in self.topics if topics is None or name in topics]
         if self.as_of is not None and self.as_of[0] == "version" and len(wanted) > 1:
             raise UsageError("--as-of: a version is one table's; choose a topic with --topics")
-        return [
-            ReadTable(self, table_path(self.root, RECORDS, name), name, name in self._dead)
-            for name in wanted
-        ]
+        for name in wanted:
+            if name not in self.tables:
+                path = table_path(self.root, RECORDS, name)
+                self.tables[name] = ReadTable(self, path, name, name in self._dead)
+        return [self.tables[name] for name in wanted]
 
 
 class ReadTable:

@@ -1,8 +1,8 @@
-"""The files that a lake's own accounting needs, on this machine or where Hadoop reaches.
+"""Small files of lakes and of mirrors' state, on this machine or where Hadoop reaches.
 
-Data files are written and read by Spark. This is for the commit log: create a small file only if
-it is not there, atomically; list; delete. On this machine a file appears by `link`, which fails
-when the name is taken. Elsewhere it is Spark's own `CheckpointFileManager`, which knows for each
+Data files are written and read by Spark. This is for notes and commit logs: create a small file
+only if it is not there, atomically; list; delete. On this machine a file appears by `link`, which
+fails when the name is taken. Elsewhere it is Spark's own `CheckpointFileManager`, which knows for each
 kind of store how (rename that does not replace, or a conditional upload).
 """
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 from kwire.clock import SystemClock, SystemRandom
@@ -48,6 +49,7 @@ class Transaction(Protocol):
     def state(self) -> TableState | None: ...
     def read(self, names: Iterable[str]) -> dict[str, int]: ...
     def write(self, frame: Any, prefix: str, codec: str) -> list[AddedFile]: ...
+    def cut(self, limits: Mapping[int, int], prefix: str, codec: str) -> bool: ...
     def commit(
         self,
         applications: Mapping[str, int],
@@ -65,9 +67,8 @@ class Table(Protocol):
     def state(self, version: int | None = None) -> TableState | None: ...
     def begin(self) -> Transaction: ...
     def reaches(self) -> dict[int, int]: ...
-    def delete(self, condition: str) -> None: ...
     def sync(self, files: Iterable[AddedFile], version: int | None = None) -> None: ...
-    def remove_unnamed(self, start: str) -> int: ...
+    def remove_unnamed(self, start: str, check: Callable[[TableState], None]) -> int: ...
 
 
 Write = Callable[[Any], list[AddedFile]]
@@ -175,17 +176,14 @@ class TopicTable:
                 )
 
     def _remove_unfinished(self) -> None:
-        """Dead letters of attempts whose records were not committed."""
+        """Take out dead letters of attempts whose records were not committed.
+
+        The commit reads this session's id: where a newer one is at work they are that one's."""
         if not self._has_dead:
             return
-        reached = self.dead_letters.reaches()
-        beyond = [
-            f"(partition = {number} AND offset >= {self.offsets.get(number, 0)})"
-            for number, last in sorted(reached.items())
-            if last >= self.offsets.get(number, 0)
-        ]
-        if beyond:
-            self.dead_letters.delete(" OR ".join(beyond))
+        transaction = self._begin(self.dead_letters, None)
+        if transaction.cut(self.offsets, self.writer.prefix, "zstd"):
+            self._commit(self.dead_letters, transaction, {})
 
     def load(self) -> None:
         """Bring the offsets up to date; FinalError where a newer session has taken over."""
@@ -279,10 +277,16 @@ class TopicTable:
 
     def remove_left_overs(self, *, everything: bool = False) -> int:
         """Remove files that this session wrote and no commit names (`everything`: older sessions of
-        the writer too); how many."""
+        the writer too); how many. Raises FinalError for `everything` where a newer session has
+        taken over: they can be that one's."""
         start = f"{self.writer.name}." if everything else self.writer.prefix
         tables = [self.records, self.dead_letters] if self._has_dead else [self.records]
-        return sum(table.remove_unnamed(start) for table in tables)
+
+        def check(table: Table, state: TableState) -> None:
+            if everything:
+                self._confirm(table, state)
+
+        return sum(table.remove_unnamed(start, partial(check, table)) for table in tables)
 
 
 def new_table_id() -> str:

@@ -110,7 +110,7 @@ def lost_jvm() -> str | None:
 
 def table(spark: Any, lake: str, topic: str, kind: str = "topic") -> Any:
     """A topic's table of a lake, as any reader of Delta has it."""
-    return spark.read.format("delta").load(f"{lake}/{kind}={topic}")
+    return spark.read.format("delta").load(f"{lake}/{kind}.{topic}")
 
 
 def dead_letters(spark: Any, lake: str, topic: str) -> Any:

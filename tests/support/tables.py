@@ -5,15 +5,13 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from kwire.spark.delta import AddedFile, ConflictError, TableState
 
 Rows = list[tuple[int, int]]
-CONDITION = re.compile(r"\(partition = (\d+) AND offset >= (\d+)\)")
 
 
 class KilledError(BaseException):
@@ -91,21 +89,15 @@ class FakeTable:
             found[partition] = max(offset, found.get(partition, -1))
         return found
 
-    def delete(self, condition: str) -> None:
-        self.tables.step()
-        limits = {int(n): int(offset) for n, offset in CONDITION.findall(condition)}
-        for commit in self.commits:
-            commit.files = {
-                path: [(n, at) for n, at in rows if n not in limits or at < limits[n]]
-                for path, rows in commit.files.items()
-            }
-
     def sync(self, files: Iterable[AddedFile], version: int | None = None) -> None:
         for file in files:
             if not (Path(self.path) / file.path).exists():
                 raise FileNotFoundError(file.path)
 
-    def remove_unnamed(self, start: str) -> int:
+    def remove_unnamed(self, start: str, check: Callable[[TableState], None]) -> int:
+        state = self.state()
+        assert state is not None
+        check(state)
         named = {path for commit in self.commits for path in commit.files}
         found = [path for path in Path(self.path).glob("*.parquet") if path.name.startswith(start)]
         left = [path for path in found if path.name not in named]
@@ -123,6 +115,7 @@ class FakeTransaction:
         self._begun = len(table.commits)
         self._read: set[str] = set()
         self._files: dict[str, Rows] = {}
+        self._cut: Mapping[int, int] | None = None
 
     def read(self, names: Iterable[str]) -> dict[str, int]:
         wanted = list(names)
@@ -141,6 +134,11 @@ class FakeTransaction:
         self._files[name] = frame
         return [AddedFile(name, len(frame), 1)]
 
+    def cut(self, limits: Mapping[int, int], prefix: str, codec: str) -> bool:
+        self._cut = limits
+        rows = self.table.tables.rows(self.table.path)
+        return any(offset >= limits.get(number, 0) for number, offset in rows)
+
     def commit(
         self,
         applications: Mapping[str, int],
@@ -152,6 +150,12 @@ class FakeTransaction:
         for other in self.table.commits[self._begun :]:
             if self._read & set(other.applications) or other.metadata is not None:
                 raise ConflictError("another commit came first")
+        for commit in self.table.commits if self._cut is not None else ():
+            limits = self._cut or {}
+            commit.files = {
+                path: [(n, at) for n, at in rows if at < limits.get(n, 0)]
+                for path, rows in commit.files.items()
+            }
         self.table.commits.append(Commit(dict(applications), dict(self._files), metadata))
         self.table.tables.step()
         return len(self.table.commits) - 1

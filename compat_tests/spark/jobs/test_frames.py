@@ -52,7 +52,7 @@ def test_an_archive_goes_on_until_it_is_stopped(
     def archived() -> int:
         found = pathlib.Path(lake).glob("*")
         tables = [place for place in found if (place / "_delta_log" / f"{0:020d}.json").exists()]
-        names = [place.name.partition("=")[2] for place in tables]
+        names = [place.name.partition(".")[2] for place in tables]
         return sum(support.table(spark, lake, name).count() for name in names)
 
     wait_until(lambda: archived() == 10, process, log)
@@ -75,7 +75,7 @@ def test_an_archive_goes_on_until_it_is_stopped(
         *("date", "partition"),
     ]
     day = datetime.datetime.fromtimestamp(BASE_MS / 1000, datetime.UTC).date()
-    folder = pathlib.Path(lake) / f"topic={second}" / f"date={day}" / "partition=1"
+    folder = pathlib.Path(lake) / f"topic.{second}" / f"date={day}" / "partition=1"
     assert list(folder.glob("*.parquet"))
 
 

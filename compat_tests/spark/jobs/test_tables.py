@@ -73,7 +73,7 @@ def test_an_archive_goes_on_behind_foreign_commits_and_an_emptied_table(
     client.send(at, topic, numbered(0, 100))
     arguments = ("archive", "-b", at, "--topics", topic, "--lake", lake, "--once", "--quiet")
     assert run(*arguments, "--batch-records", "50").status == 0
-    log = place / f"topic={topic}" / "_delta_log"
+    log = place / f"topic.{topic}" / "_delta_log"
     Foreign(str(log.parent)).optimize.compact()
     optimize_again(log.parent, FOREIGN_COMMITS)
     assert Foreign(str(log.parent)).to_pyarrow_table(columns=["offset"]).num_rows == 100
@@ -109,7 +109,7 @@ def test_damage_foreign_rows_and_newer_protocols_are_named(
     client.send(at, topic, numbered(0, 10, 1))
     arguments = ("archive", "-b", at, "--topics", topic, "--lake", lake, "--once", "--quiet")
     assert run(*arguments).status == 0
-    log = place / f"topic={topic}" / "_delta_log"
+    log = place / f"topic.{topic}" / "_delta_log"
     sides = ("audit", "--left", f"archive:{lake}", "--right", f"archive:{lake}", "--quiet")
 
     def damage(name: str, data: bytes) -> Callable[[], None]:
@@ -238,7 +238,7 @@ def test_versions_of_an_archive_and_tables_of_others(
     arguments = ("archive", "-b", at, "--topics", topic, "--lake", lake, "--once", "--quiet")
     client.send(at, topic, numbered(0, 40))
     assert run(*arguments).status == 0
-    table = DeltaTable(spark, f"{lake}/topic={topic}")
+    table = DeltaTable(spark, f"{lake}/topic.{topic}")
     version = table.snapshot().version()
     client.send(at, topic, numbered(40, 60))
     assert run(*arguments).status == 0

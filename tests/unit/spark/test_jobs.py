@@ -266,7 +266,7 @@ def test_what_cannot_work_is_said_in_one_line_before_spark_starts(
     for module in ("pyspark", "pyarrow", "pandas", "confluent_kafka"):
         pytest.importorskip(module)
     (tmp_path / "file").write_text("")
-    old, log = "_kwire/commits", "topic=t/_delta_log"
+    old, log = "_kwire/commits", "topic.t/_delta_log"
     for folder in (f"old/{old}", f"half/{old}", f"half/{log}", "table/_delta_log"):
         (tmp_path / folder).mkdir(parents=True)
         (tmp_path / folder / f"{0:020d}.json").write_text("{}")

@@ -155,6 +155,30 @@ def test_a_commit_whose_answer_was_lost_counts_and_keeps_its_files(
     assert {path.name for path in data_files(tmp_path)} == named_files(tmp_path)
 
 
+def test_a_replaced_session_takes_nothing_out_of_the_newer_ones_hands(tmp_path: Path) -> None:
+    """What it lists at its end can be what the newer one is writing, in files and dead letters."""
+    cluster = FakeCluster(t=("id", 0, 10))
+    old, new = archiver(tmp_path, cluster), archiver(tmp_path, cluster)
+    old.open()
+    new.open()
+    seen: list[int] = []
+
+    def ended() -> None:
+        for step in (old.remove_left_overs, old.tables["t"].recover):
+            with pytest.raises(FinalError, match="taken over"):
+                step()
+        table = old.tables["t"]
+        table.offsets = {}
+        with pytest.raises(FinalError, match="taken over"):
+            table._remove_unfinished()
+        seen.append(len(data_files(tmp_path)))
+
+    new.on_write = ended  # type: ignore[method-assign]
+    new.run()
+    assert seen == [2]
+    assert rows_of(tmp_path) == [(0, at) for at in range(10)]
+
+
 def test_a_data_file_that_is_gone_before_the_commit_is_written_again(tmp_path: Path) -> None:
     """What a batch has written is looked at before it counts."""
     one = archiver(tmp_path, FakeCluster(t=("id", 0, 10)))
