@@ -2,8 +2,8 @@
 
 No record is copied: files are moved to the folder of their table, then a commit names them, with
 their statistics, and the next offset of each partition. What was done stays done: a table that is
-there is complete. At the end the old log is removed, the newest commit first, so that what is left of it is an older log
-of the same lake whenever that is cut off.
+there is complete. At the end the old log is removed, the newest commit first, so that what is left
+of it is an older log of the same lake whenever that is cut off.
 """
 
 from __future__ import annotations

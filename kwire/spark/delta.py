@@ -113,6 +113,12 @@ class DeltaTable:
             metadata=metadata,
         )
 
+    def check_log(self) -> None:
+        """FinalError where a commit is an empty file: delta-spark takes it for one of nothing."""
+        for info in open_lake_files(self.path, self.spark).walk(LOG_FOLDER):
+            if info.path.endswith(".json") and info.size_bytes == 0:
+                raise FinalError(f"{self.path}/{info.path} is damaged, no commit: it is empty")
+
     def begin(self) -> DeltaTransaction:
         """A transaction on the newest version."""
         log = self.log()

@@ -4,8 +4,8 @@
     dead_letter.T/        values of it that could not be decoded, with a reason
     _kwire/replays/       where replays of the lake began in their targets
 
-(A `=` in the name of a folder is a partition for some readers.) A table is named after its topic in its properties too, with the
-topic's id; its records have no column for it.
+A `=` in the name of a folder would be a partition for some readers. A table is named after its
+topic in its properties too, with the topic's id; its records have no column for it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 from kwire.spark.delta import LOG_FOLDER, DeltaTable, TableState, damaged
 from kwire.spark.lake_files import LakeFiles, is_local, open_lake_files
-from kwire.spark.usage import FinalError, JobError, UsageError
+from kwire.spark.usage import JobError, UsageError
 
 RECORDS = "topic"
 DEAD_LETTERS = "dead_letter"
@@ -173,7 +173,7 @@ class ReadTable:
     def __init__(self, archive: Archive, path: str, topic: str | None, has_dead: bool = False):
         self._spark = archive.spark
         self.table = DeltaTable(archive.spark, path)
-        check_log_files(path, archive.spark)
+        self.table.check_log()
         self.state = read_state(self.table, self._version(archive.as_of))
         own = self.state.properties.get(TOPIC_PROPERTY)
         if topic is not None and own is not None and own != topic:
@@ -278,13 +278,6 @@ def read_state(table: Stateful, version: int | None = None) -> TableState:
     if state is None:
         raise UsageError(f"{table.path}: no Delta table there")
     return state
-
-
-def check_log_files(path: str, spark: Any) -> None:
-    """FinalError where a commit is an empty file: delta-spark takes it for one of nothing."""
-    for info in open_lake_files(path, spark).walk(LOG_FOLDER):
-        if info.path.endswith(".json") and info.size_bytes == 0:
-            raise FinalError(f"{path}/{info.path} is damaged, no commit: it is empty")
 
 
 def offsets_of(state: TableState) -> dict[int, int]:

@@ -2,8 +2,8 @@
 
 Data files are written and read by Spark. This is for notes and commit logs: create a small file
 only if it is not there, atomically; list; delete. On this machine a file appears by `link`, which
-fails when the name is taken. Elsewhere it is Spark's own `CheckpointFileManager`, which knows for each
-kind of store how (rename that does not replace, or a conditional upload).
+fails when the name is taken. Elsewhere it is Spark's own `CheckpointFileManager`, which knows for
+each kind of store how (rename that does not replace, or a conditional upload).
 """
 
 from __future__ import annotations

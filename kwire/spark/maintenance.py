@@ -68,7 +68,7 @@ def maintain(spark: Any, options: argparse.Namespace, progress: Progress) -> dic
         for kind, topic in lake.table_folders(files)
     ]
     for table in tables:
-        lake.check_log_files(table.path, spark)
+        table.check_log()
         lake.read_state(table)
     if expires:
         result["expired_files"] = expire(tables, options)

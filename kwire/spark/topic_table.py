@@ -23,9 +23,9 @@ from typing import Any, NamedTuple, Protocol
 from kwire.clock import SystemClock, SystemRandom
 from kwire.spark import lake
 from kwire.spark.cluster import Partition
-from kwire.spark.delta import AddedFile, ConflictError, TableState
+from kwire.spark.delta import AddedFile, ConflictError, TableState, damaged
 from kwire.spark.topic_source import replaced
-from kwire.spark.usage import FinalError, UsageError
+from kwire.spark.usage import FinalError, JobError, UsageError
 
 ATTEMPTS = 20
 
@@ -66,6 +66,7 @@ class Table(Protocol):
 
     def state(self, version: int | None = None) -> TableState | None: ...
     def begin(self) -> Transaction: ...
+    def check_log(self) -> None: ...
     def reaches(self) -> dict[int, int]: ...
     def sync(self, files: Iterable[AddedFile], version: int | None = None) -> None: ...
     def remove_unnamed(self, start: str, check: Callable[[TableState], None]) -> int: ...
@@ -123,8 +124,9 @@ class TopicTable:
         return self.remove_left_overs(everything=True)
 
     def _take(self, table: Table, kind: str, topic_id: str) -> None:
+        table.check_log()
         for _ in range(ATTEMPTS):
-            transaction = table.begin()
+            transaction = _begun(table)
             state, metadata, time_ms = transaction.state, None, self._clock.wall_ms()
             if state is None:
                 metadata = lake.metadata_of(
@@ -287,6 +289,16 @@ class TopicTable:
                 self._confirm(table, state)
 
         return sum(table.remove_unnamed(start, partial(check, table)) for table in tables)
+
+
+def _begun(table: Table) -> Transaction:
+    """A transaction; FinalError where the table's log is damaged."""
+    try:
+        return table.begin()
+    except (JobError, UsageError):
+        raise
+    except Exception as error:
+        raise damaged(table.path, error) from error
 
 
 def new_table_id() -> str:

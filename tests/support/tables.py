@@ -80,6 +80,9 @@ class FakeTable:
             metadata=metadata,
         )
 
+    def check_log(self) -> None:
+        pass
+
     def begin(self) -> FakeTransaction:
         return FakeTransaction(self)
 
