@@ -66,8 +66,7 @@ def test_an_archive_goes_on_behind_foreign_commits_and_an_emptied_table(
 ) -> None:
     """Another program compacts 200 times, the log is cleaned up to a checkpoint and retention takes
     every record: where the archive goes on is still known."""
-    from deltalake import DeltaTable as Foreign
-
+    Foreign = pytest.importorskip("deltalake").DeltaTable
     at, place = broker.bootstrap, pathlib.Path(lake)
     topic = client.create(at, partitions=2)
     client.send(at, topic, numbered(0, 100))
@@ -230,6 +229,35 @@ def test_a_conversion_that_is_killed(
         assert sorted(row.offset for row in rows) == list(range(20)), topic
 
 
+def test_dead_letters_of_an_attempt_that_did_not_end(
+    broker: Broker, run: Run, lake: str, spark: Any
+) -> None:
+    """They are committed before the records; readers pass over them, the next archive takes them
+    out, also where a compaction has joined them with others."""
+    from pyspark.sql import functions as f
+
+    at = broker.bootstrap
+    topic = client.create(at)
+    values = [b"{no json" if i % 5 == 0 else b"%d" % i for i in range(20)]
+    client.send(at, topic, [Sent(0, None, value, (), BASE_MS) for value in values[:10]])
+    arguments = ("archive", "-b", at, "--topics", topic, "--lake", lake, "--once", "--quiet")
+    arguments += ("--decode", "json")
+    assert run(*arguments).status == 0
+    table = DeltaTable(spark, f"{lake}/dead_letter.{topic}")
+    left = table.begin()
+    rows = support.dead_letters(spark, lake, topic).withColumn("offset", f.col("offset") + 10)
+    left.write(rows, "w.s.", "zstd")
+    left.commit({"kwire:offset/0": 20}, time_ms=1)
+    assert table.optimize("partition = 0", {}) == 2
+    client.send(at, topic, [Sent(0, None, value, (), BASE_MS) for value in values[10:]])
+    sides = ("-b", at, "--left", f"topic:{topic}", "--right", f"archive:{lake}", "--quiet")
+    assert run("audit", *sides, "--common").status == 0
+    assert run(*arguments).status == 0
+    assert run("audit", *sides).status == 0
+    found = support.dead_letters(spark, lake, topic).select("offset").collect()
+    assert sorted(row.offset for row in found) == [0, 5, 10, 15]
+
+
 def test_versions_of_an_archive_and_tables_of_others(
     broker: Broker, run: Run, lake: str, spark: Any, tmp_path: pathlib.Path
 ) -> None:
@@ -293,6 +321,8 @@ def test_queries_by_name(
 
 def test_readers_without_spark(broker: Broker, run: Run, lake: str) -> None:
     """examples/lake: deltalake, Polars and DuckDB see the same records."""
+    for module in ("deltalake", "polars", "duckdb"):
+        pytest.importorskip(module)
     at = broker.bootstrap
     topic = client.create(at, partitions=2)
     client.send(at, topic, numbered(0, 200))
