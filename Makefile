@@ -58,9 +58,9 @@ peers:
 # fetched to the cache, else Spark brings them itself.
 demo: setup-test
 	@jars=""; if command -v mvn >/dev/null; then \
-	  [ -d "$(KWIRE_CACHE)/spark-kafka" ] || echo "kwire: fetching Spark's Kafka connector to $(KWIRE_CACHE)/spark-kafka, once"; \
-	  compat_tests/peers/fetch-spark-kafka.sh "$(KWIRE_CACHE)/spark-kafka" >/dev/null \
-	  && jars="$(KWIRE_CACHE)/spark-kafka"; fi; KWIRE_SPARK_JARS="$$jars" $(BIN)/python tools/demo.py $(ARGS)
+	  [ -d "$(KWIRE_CACHE)/spark-jars" ] || echo "kwire: fetching Spark's Kafka connector and Delta to $(KWIRE_CACHE)/spark-jars, once"; \
+	  compat_tests/peers/fetch-spark-jars.sh "$(KWIRE_CACHE)/spark-jars" >/dev/null \
+	  && jars="$(KWIRE_CACHE)/spark-jars"; fi; KWIRE_SPARK_JARS="$$jars" $(BIN)/python tools/demo.py $(ARGS)
 
 lint: setup-test
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy --strict kwire/ tests/support/

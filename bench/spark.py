@@ -186,7 +186,7 @@ class Bench:
             )
         # What reads the lake needs it, also where archive itself is not asked for again.
         for name in jobs:
-            if name in wanted or (name == "archive" and not (self.lake / "_kwire").exists()):
+            if name in wanted or (name == "archive" and not self.lake.exists()):
                 self.measure_job(name, gb, jobs[name])
         shutil.rmtree(self.lake, ignore_errors=True)
 

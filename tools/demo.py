@@ -13,6 +13,7 @@ Ends with the reports in `build/demo`. Exits with the first step's status that i
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import os
 import pathlib
@@ -171,7 +172,7 @@ def archive_with_a_kill(options: argparse.Namespace, broker: Broker, lake: pathl
     )
     print(f"\n== Archive, with the broker killed in the middle\n   kwire {' '.join(command[3:])}")
     process = subprocess.Popen(command, cwd=ROOT)
-    commits = lake / "_kwire" / "commits"
+    commits = lake / f"topic.{TOPIC}" / "_delta_log"
     while process.poll() is None:
         if commits.exists() and len(list(commits.glob("*.json"))) >= 3:
             print("   kill -9 of the broker, and a new start", flush=True)
@@ -210,6 +211,10 @@ def main() -> int:
                 *("--report", str(out / "audit-archive.html")),
             ),
         )
+        if all(importlib.util.find_spec(name) for name in ("deltalake", "duckdb")):
+            reader = ROOT / "examples" / "lake" / "read_with_duckdb.py"
+            print(f"\n== The archive read by DuckDB\n   {reader.relative_to(ROOT)}", flush=True)
+            subprocess.run([sys.executable, reader, lake, TOPIC], cwd=ROOT, check=True)
         step(
             "Replay the archive into a new topic",
             job(

@@ -1,9 +1,10 @@
-"""archive: topics to a lake of Parquet files, exactly once.
+"""archive: topics to a lake of Delta tables, exactly once.
 
-A batch is a range of offsets. Its files are written first, then one commit names them together
-with the offsets behind them (lake_log.py). Where a run is killed before the commit its files are
-nobody's and are removed at the next start; behind it the batch is done. There is no checkpoint
-beside the lake that could say something else.
+A batch is a range of offsets of some topics. For each topic its files are written, then one commit
+of the topic's table names them together with the offsets behind them (topic_table.py). Where a run
+is killed before a commit its files are nobody's and are removed at the next start; behind it that
+topic's part of the batch is done. There is no checkpoint beside the tables that could say something
+else.
 """
 
 from __future__ import annotations
@@ -13,22 +14,29 @@ import contextlib
 import dataclasses
 import datetime
 import hashlib
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
-from kwire.clock import SystemClock, SystemRandom
+from kwire.clock import SystemRandom
 from kwire.spark import lake
-from kwire.spark.archive_source import load_archive, parse_time
+from kwire.spark.archive_source import parse_time
 from kwire.spark.batching import (
     add_batch_options,
     behind_gap,
     check_batch_options,
     exit_status,
-    note_begin,
     run_batches,
 )
-from kwire.spark.cluster import EARLIEST, LATEST, Cluster, Partition, partitions_of
+from kwire.spark.cluster import (
+    EARLIEST,
+    LATEST,
+    Cluster,
+    Partition,
+    TopicInfo,
+    partitions_of,
+)
 from kwire.spark.decoding import add_decoding_options, check_decoding, decoder_of
+from kwire.spark.delta import DeltaTable
 from kwire.spark.job import (
     EXIT_DONE,
     EXIT_INTERRUPTED,
@@ -40,7 +48,6 @@ from kwire.spark.job import (
     run_job,
 )
 from kwire.spark.lake_files import check_folder, is_local, open_lake_files
-from kwire.spark.lake_log import DEAD_LETTERS, RECORDS, LakeLog, LakeState
 from kwire.spark.maintenance import add_maintenance_options, check_maintenance, maintain
 from kwire.spark.session import open_session
 from kwire.spark.topic_source import (
@@ -53,6 +60,7 @@ from kwire.spark.topic_source import (
     read_ranges,
     replaced,
 )
+from kwire.spark.topic_table import Added, TopicTable, Write, Writer
 from kwire.spark.usage import FinalError, UsageError
 from kwire.spark.watching import Watch
 
@@ -77,11 +85,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def check(options: argparse.Namespace) -> None:
     require(options, "lake")
     check_folder(options.lake, "--lake")
+    if is_local(options.lake):
+        files = open_lake_files(options.lake)
+        lake.refuse_old(files, options.lake, "--lake")
+        if lake.has_log(files, ""):
+            raise UsageError(f"--lake {options.lake}: is a table itself, no folder of tables")
     check_decoding(options)
     check_maintenance(options)
     if options.maintain_only:
-        if is_local(options.lake):
-            load_archive(options.lake)
+        lake.check_archive(options.lake, "--lake")
         return
     require(options, "bootstrap")
     check_batch_options(options)
@@ -121,95 +133,130 @@ class Archiver:
         self.options = options
         self.progress = progress
         self.spark = spark
-        self.clock = SystemClock()
-        files = open_lake_files(options.lake, spark)
-        session = SystemRandom().random_bytes(6).hex()
-        self.log = LakeLog(files, writer_name(options), session)
-        self.root = files.root
+        self.root = open_lake_files(options.lake, spark).root
+        self.writer = Writer(writer_name(options), SystemRandom().random_bytes(6).hex())
         self.cluster = Cluster(
             options.bootstrap, options.settings, progress.say, lambda: progress.stopping
         )
         self.committed = options.isolation == "read_committed"
         self.totals = Totals()
         self.is_complete = False
-        self._sequence = 0
+        self.tables: dict[str, TopicTable] = {}
         self._seen: set[str] = set()
+        self._ids: dict[str, str] = {}
 
     def open(self) -> None:
-        """Take the lake over; what an older session still wants to commit fails from now on."""
-        self.log.open(self.clock.wall_ms())
-        self.remove_left_overs()
+        """Take over the tables of the topics that are there; what an older session still wants to
+        commit to them fails from now on."""
+        self._open_tables(self._describe())
+
+    def _open_tables(self, topics: Mapping[str, TopicInfo]) -> None:
+        for name, info in topics.items():
+            if name in self.tables:
+                continue
+            table = self.new_table(name)
+            self._tell_removed(table.open(info.topic_id))
+            self.tables[name] = table
+
+    def new_table(self, topic: str) -> TopicTable:
+        """The table of a topic, not yet opened."""
+        return TopicTable(
+            self.root,
+            topic,
+            self.writer,
+            lambda path: DeltaTable(self.spark, path),
+            decodes=self.options.decode is not None,
+        )
 
     def remove_left_overs(self) -> None:
         """Remove files of this writer that no commit names. Again at the end: the executors of a
         session whose driver was killed may have gone on for a moment."""
-        if removed := lake.remove_orphans(self.log):
+        self._tell_removed(
+            sum(table.remove_left_overs(everything=True) for table in self.tables.values())
+        )
+
+    def _tell_removed(self, removed: int) -> None:
+        if removed:
             self.progress.say(f"{removed} files removed of an attempt that did not end")
 
     def run(self) -> None:
         """Batches until there is nothing new (--once: it is complete) or it is time to stop."""
         try:
             self.is_complete = run_batches(
-                self.options, self.progress, self.batch, self.remove_left_overs, RETRY_PAUSE_S
+                self.options, self.progress, self.batch, self._before_retry, RETRY_PAUSE_S
             )
         except BaseException:
-            # Best done here: plain readers would see it until this writer is started again.
+            # Best done here: on a full disk they are in the way of others.
             with contextlib.suppress(Exception):
-                lake.discard_session(self.log)
+                for table in self.tables.values():
+                    table.remove_left_overs()
             raise
 
+    def _before_retry(self) -> None:
+        for table in self.tables.values():
+            self._tell_removed(table.recover())
+
     def batch(self) -> int:
-        """One batch; how many offsets are left behind it."""
-        topics, starts, ends = self._positions()
+        """One batch, a commit for each of its topics; how many offsets are left behind it."""
+        starts, ends = self._positions()
         if self.options.start != EARLIEST:
-            note_begin(self.log, starts, topics, self.clock.wall_ms(), _check_unmoved)
+            self._note_begin(starts)
         ranges = limit_ranges(starts, ends, self.options.batch_records)
         if not ranges:
             return 0
-        prefix = self._next_prefix()
-        try:
-            with Watch(self.spark, self.progress):
-                added = self._write(ranges, prefix)
-        except Exception as error:
-            check_times(self.cluster, ranges, error)
-            raise
-        check_not_replaced(self.cluster, {topic: topics[topic] for topic, _ in ranges})
-        self.log.files.sync(file.path for file in added)
-        now_ms = self.clock.wall_ms()
-        offsets = {key: end for key, (_, end) in ranges.items()}
-        commit = self.log.new_commit(
-            "append", now_ms, add=added, offsets=offsets, topics={t: topics[t] for t, _ in ranges}
-        )
-        self.log.commit(commit, lambda state: _check_unmoved(state, ranges))
+        added = [self._archive(topic, found) for topic, found in by_topic(ranges).items()]
+        files = [file for one in added for file in one.records + one.dead_letters]
         self.totals.batches += 1
-        self.totals.files += len(added)
-        self.totals.dead_letters += sum(f.records for f in added if f.table == DEAD_LETTERS)
+        self.totals.files += len(files)
+        self.totals.dead_letters += sum(f.records for one in added for f in one.dead_letters)
+        offsets = {key: end for key, (_, end) in ranges.items()}
         lag = ranges_lag({**starts, **offsets}, ends)
-        records = sum(file.records for file in added)
-        size_bytes = sum(file.size_bytes for file in added)
+        records = sum(file.records for file in files)
+        size_bytes = sum(file.size_bytes for file in files)
         self.progress.add(records, size_bytes, lag, f"batch {self.totals.batches}")
         every = self.options.compact_every
         if self.options.compact and every and self.totals.batches % every == 0:
-            maintain(self.spark, self.log, self.options, self.progress)
+            maintain(self.spark, self.options, self.progress)
         return lag
 
-    def _positions(self) -> tuple[dict[str, str], dict[Partition, int], dict[Partition, int]]:
-        """(topic ids, where to go on, where the log ends) of all partitions wanted."""
+    def _archive(self, topic: str, ranges: Mapping[int, tuple[int, int]]) -> Added:
+        table = self.tables[topic]
+
+        def confirm() -> None:
+            check_not_replaced(self.cluster, {topic: self._ids[topic]})
+
+        def write(records: Write, dead_letters: Write) -> Added:
+            wanted = {(topic, number): found for number, found in ranges.items()}
+            try:
+                with Watch(self.spark, self.progress):
+                    return self._write(wanted, records, dead_letters)
+            except Exception as error:
+                check_times(self.cluster, wanted, error)
+                raise
+
+        return table.append(ranges, write, confirm, self.options.compression)
+
+    def _describe(self) -> dict[str, TopicInfo]:
         names = self.cluster.matching(self.options.topic_list, self.options.pattern)
         topics = self.cluster.describe(names)
         missing = [name for name in self.options.topic_list if name not in topics]
         if missing:
             raise FinalError(f"topic {missing[0]}: not found")
         self._note_gone(topics)
-        state = self.log.state
         for name, info in topics.items():
-            if state.topics.get(name, info.topic_id) != info.topic_id:
+            if self._ids.setdefault(name, info.topic_id) != info.topic_id:
                 raise replaced(name)
+        return topics
+
+    def _positions(self) -> tuple[dict[Partition, int], dict[Partition, int]]:
+        """(where to go on, where the log ends) of all partitions wanted."""
+        topics = self._describe()
+        self._open_tables(topics)
         partitions = partitions_of(topics)
         firsts = self.cluster.offsets(partitions, EARLIEST)
         ends = self.cluster.offsets(partitions, LATEST, committed=self.committed)
         starts = self._starts(partitions, firsts, ends)
-        return {name: info.topic_id for name, info in topics.items()}, starts, ends
+        return starts, ends
 
     def _note_gone(self, topics: Collection[str]) -> None:
         """Say once that a topic of the pattern is not there any more."""
@@ -223,18 +270,34 @@ class Archiver:
         firsts: dict[Partition, int],
         ends: dict[Partition, int],
     ) -> dict[Partition, int]:
-        state = self.log.state
-        new = [key for key in partitions if key not in state.offsets]
+        known = self.offsets()
+        new = [key for key in partitions if key not in known]
         # A partition that was added to a topic is read from its beginning in any case.
-        new_topics = {topic for topic, _ in new} - set(state.topics)
+        new_topics = {topic for topic, _ in new} - {topic for topic, _ in known}
         chosen = {} if self.options.start == EARLIEST else self._chosen(new, new_topics, ends)
         starts: dict[Partition, int] = {}
         for key in partitions:
-            start = state.offsets.get(key, chosen.get(key, firsts[key]))
+            start = known.get(key, chosen.get(key, firsts[key]))
             allow_gaps, tell = self.options.allow_gaps, self.totals.gaps.append
             starts[key] = behind_gap(key, start, firsts[key], allow_gaps, tell)
         check_ends(self.cluster, starts, ends)
         return starts
+
+    def offsets(self) -> dict[Partition, int]:
+        """The next offset of every partition that was archived."""
+        return {
+            (topic, number): offset
+            for topic, table in self.tables.items()
+            for number, offset in table.offsets.items()
+        }
+
+    def _note_begin(self, starts: Mapping[Partition, int]) -> None:
+        """Commit where partitions begin that are new: what comes behind that belongs to the
+        archive, also what comes before there is a first batch."""
+        known = self.offsets()
+        new = {key: (start, start) for key, start in starts.items() if key not in known}
+        for topic, found in by_topic(new).items():
+            self.tables[topic].begin_at({number: at for number, (at, _) in found.items()})
 
     def _chosen(
         self, new: list[Partition], new_topics: set[str], ends: dict[Partition, int]
@@ -245,11 +308,7 @@ class Archiver:
         found = self.cluster.offsets(wanted, parse_time(self.options.start, "--from") or 0)
         return {key: offset if offset >= 0 else ends[key] for key, offset in found.items()}
 
-    def _next_prefix(self) -> str:
-        self._sequence += 1
-        return f"{self.log.writer}.{self.log.session}.{self._sequence:06d}"
-
-    def _write(self, ranges: Ranges, prefix: str) -> list[Any]:
+    def _write(self, ranges: Ranges, records: Write, dead_letters: Write) -> Added:
         from pyspark import StorageLevel
         from pyspark.sql import functions as f
 
@@ -265,55 +324,44 @@ class Archiver:
         frame = frame.withColumn("date", f.date_format("timestamp", "yyyy-MM-dd")).withColumn(
             "leaderEpoch", f.lit(None).cast("int")
         )
-        frame = frame.select("date", *lake.RECORD_COLUMNS)
-        codec = self.options.compression
+        columns = [name for name in lake.RECORD_COLUMNS if name != "topic"]
+        frame = _in_order(frame.select(*columns, "date"))
         decoder = decoder_of(self.options)
         if decoder is None:
-            return lake.write_table(self.spark, frame, self.root, RECORDS, prefix, codec)
-        schema = f"date string, {_fields(frame)}, {lake.DECODED_SCHEMA}, {lake.REASON_SCHEMA}"
+            return Added(records(frame), [])
+        schema = f"{_fields(frame)}, {lake.DECODED_SCHEMA}, {lake.REASON_SCHEMA}"
         decoded = frame.mapInArrow(decoder, schema).persist(StorageLevel.DISK_ONLY)
         try:
-            found = []
-            for table, rows in (
-                (RECORDS, decoded.where("reason is null").drop("reason")),
-                (DEAD_LETTERS, decoded.where("reason is not null").drop("valueJson")),
-            ):
-                found += lake.write_table(self.spark, rows, self.root, table, prefix, codec)
-            return found
+            good = records(_in_order(decoded.where("reason is null").drop("reason")))
+            bad = _in_order(decoded.where("reason is not null").drop("valueJson"))
+            return Added(good, dead_letters(bad))
         finally:
             decoded.unpersist()
 
 
+def by_topic(ranges: Ranges) -> dict[str, dict[int, tuple[int, int]]]:
+    """{topic: {partition: range}}."""
+    found: dict[str, dict[int, tuple[int, int]]] = {}
+    for (topic, number), limits in sorted(ranges.items()):
+        found.setdefault(topic, {})[number] = limits
+    return found
+
+
+def _in_order(frame: Any) -> Any:
+    """Rows of one task and folder go to one file in the order of their offsets."""
+    return frame.sortWithinPartitions(*lake.PARTITION_COLUMNS, "offset")
+
+
 def _fields(frame: Any) -> str:
-    return ", ".join(
-        f"{field.name} {field.dataType.simpleString()}"
-        for field in frame.schema.fields
-        if field.name != "date"
-    )
-
-
-def _check_unmoved(state: LakeState, ranges: Ranges) -> None:
-    """Nobody else may have archived the same partitions meanwhile."""
-    for key, (start, _) in ranges.items():
-        if state.offsets.get(key, start) > start:
-            raise FinalError(f"{key[0]}-{key[1]} is archived by another writer of this lake")
+    return ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in frame.schema)
 
 
 def run(options: argparse.Namespace, progress: Progress) -> tuple[int, dict[str, Any]]:
     if options.maintain_only:
-        spark = open_session(options, "archive", needs_kafka=False)
-        log = LakeLog(
-            open_lake_files(options.lake, spark),
-            "maintenance",
-            SystemRandom().random_bytes(6).hex(),
-        )
-        log.load()
-        if not log.exists():
-            raise UsageError(f"--lake {options.lake}: no lake there")
-        log.open(SystemClock().wall_ms())
-        lake.remove_orphans(log)
+        spark = open_session(options, "archive", needs_kafka=False, needs_delta=True)
+        lake.refuse_old(open_lake_files(options.lake, spark), options.lake, "--lake")
         progress.has_batches = True
-        maintained = maintain(spark, log, options, progress)
+        maintained = maintain(spark, options, progress)
         status = EXIT_INTERRUPTED if progress.stopping else EXIT_DONE
         return status, {"lake": options.lake, **maintained}
     cluster = Cluster(options.bootstrap, options.settings, progress.say)
@@ -321,19 +369,18 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[int, dict[str,
     missing = [name for name in options.topic_list if name not in found]
     if missing:
         raise UsageError(f"--topics {missing[0]}: not found at {options.bootstrap}")
-    spark = open_session(options, "archive", needs_kafka=True)
+    spark = open_session(options, "archive", needs_kafka=True, needs_delta=True)
+    lake.refuse_old(open_lake_files(options.lake, spark), options.lake, "--lake")
     archiver = Archiver(options, progress, spark)
     archiver.open()
     archiver.run()
     archiver.remove_left_overs()
-    maintained = maintain(spark, archiver.log, options, progress)
-    state = archiver.log.state
+    maintained = maintain(spark, options, progress)
     summary = {
         "lake": options.lake,
-        "version": state.version,
         **dataclasses.asdict(archiver.totals),
         **maintained,
-        "offsets": {f"{topic}-{n}": offset for (topic, n), offset in sorted(state.offsets.items())},
+        "offsets": {f"{topic}-{n}": at for (topic, n), at in sorted(archiver.offsets().items())},
         "ended": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     }
     return exit_status(options, archiver.is_complete), summary
@@ -341,9 +388,9 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[int, dict[str,
 
 JOB = Job(
     name="archive",
-    summary="topics to a Parquet lake, exactly once",
-    description="Archive topics into a lake of Parquet files by topic, date and partition. Files\n"
-    "and offsets are committed together: killed at any point and run again, nothing is\n"
+    summary="topics to a lake of Delta tables, exactly once",
+    description="Archive topics into a lake: a Delta table a topic, by date and partition.\n"
+    "Records and offsets are committed together: killed at any point and run again, nothing is\n"
     "there twice and nothing is missing.",
     example="kwire spark archive -b localhost:9092 --topics clicks --lake /data/lake --once",
     add_options=add_options,

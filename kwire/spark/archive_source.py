@@ -11,8 +11,7 @@ from typing import Any
 from kwire.spark import lake
 from kwire.spark.conditions import check_condition
 from kwire.spark.job import check_topics, one_line
-from kwire.spark.lake_files import open_lake_files
-from kwire.spark.lake_log import DataFile, LakeLog
+from kwire.spark.lake import Archive
 from kwire.spark.topic_source import TIME_MAX_MS
 from kwire.spark.usage import UsageError
 
@@ -76,37 +75,35 @@ def parse_time(text: str | None, option: str) -> int | None:
     return int(moment.timestamp() * 1000)
 
 
-def load_archive(location: str, spark: Any = None) -> LakeLog:
-    """The log of a lake, up to date; UsageError when there is none."""
-    log = LakeLog(open_lake_files(location, spark))
-    try:
-        if not log.exists():
-            raise UsageError(f"{location}: no archive there")
-        log.load()
-    except OSError as error:
-        raise UsageError(f"{location}: {error.strerror or one_line(error)}") from None
-    return log
+def add_as_of_option(parser: argparse.ArgumentParser) -> None:
+    """Which version of an archive."""
+    parser.add_argument(
+        "--as-of", metavar="VERSION|TIME", help="an archive as it was: a version, or an ISO time"
+    )
 
 
-def chosen_files(log: LakeLog, options: argparse.Namespace) -> list[DataFile]:
-    """Files that may hold what the options choose, by what the log knows of each."""
-    return [
-        file
-        for file in log.state.select(topics=options.topic_list)
-        if (options.partition_list is None or file.partition in options.partition_list)
-        and (options.from_offset is None or file.last_offset >= options.from_offset)
-        and (options.to_offset is None or file.first_offset < options.to_offset)
-        and (options.from_ms is None or file.last_ms >= options.from_ms)
-        and (options.to_ms is None or file.first_ms < options.to_ms)
-    ]
+def parse_as_of(text: str | None) -> tuple[str, int] | None:
+    """("version", number) or ("time", ms); UsageError for what is neither."""
+    if text is None:
+        return None
+    if text.isdigit() and len(text) <= 18:
+        return "version", int(text)
+    found = parse_time(text, "--as-of") if not _NUMBER.match(text) else None
+    if found is None:
+        raise UsageError(f"--as-of {text}: neither a version nor an ISO 8601 time")
+    return "time", found
 
 
 def archive_frame(
-    spark: Any, log: LakeLog, options: argparse.Namespace, files: Sequence[DataFile]
+    spark: Any, archive: Archive, options: argparse.Namespace, columns: Sequence[str] = ()
 ) -> Any:
-    """The chosen records of these files with RECORD_COLUMNS."""
-    frame = lake.read_files(spark, log.files.root, files)
-    return narrow_frame(frame, options).select(*lake.RECORD_COLUMNS)
+    """The chosen records of an archive, with RECORD_COLUMNS or those that are named."""
+    wanted = tuple(columns) or lake.RECORD_COLUMNS
+    frames = [table.frame() for table in archive.select(options.topic_list)]
+    frame = spark.createDataFrame([], lake.ALL_SCHEMA) if not frames else frames[0]
+    for other in frames[1:]:
+        frame = frame.unionByName(other)
+    return narrow_frame(frame, options).select(*wanted)
 
 
 def narrow_frame(frame: Any, options: argparse.Namespace) -> Any:

@@ -12,7 +12,12 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from kwire.spark.archive_source import add_range_options, check_range
+from kwire.spark.archive_source import (
+    add_as_of_option,
+    add_range_options,
+    check_range,
+    parse_as_of,
+)
 from kwire.spark.client_settings import read_settings
 from kwire.spark.job import (
     EXIT_DONE,
@@ -66,6 +71,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--rename", metavar="LEFT=RIGHT", action="append", default=[], help="topics named otherwise"
     )
     parser.add_argument("--report", metavar="FILE", help="an HTML report with plots")
+    add_as_of_option(parser)
+    parser.add_argument("--right-as-of", metavar="VERSION|TIME", help="the same of --right")
     add_range_options(parser)
 
 
@@ -78,9 +85,14 @@ def check(options: argparse.Namespace) -> None:
         )
     if not options.left or not options.right:
         raise UsageError("--left and --right are needed")
-    options.left_side = parse_side(options.left, "--left", options.bootstrap, options.settings)
+    as_of = parse_as_of(options.as_of)
+    options.left_side = parse_side(
+        options.left, "--left", options.bootstrap, options.settings, as_of
+    )
+    right_as_of = as_of if options.right_as_of is None else parse_as_of(options.right_as_of)
+    right_bootstrap = options.right_bootstrap or options.bootstrap
     options.right_side = parse_side(
-        options.right, "--right", options.right_bootstrap or options.bootstrap, right_settings
+        options.right, "--right", right_bootstrap, right_settings, right_as_of
     )
     both = [name for name in options.left_side.columns if name in options.right_side.columns]
     check_range(options, both)
@@ -250,7 +262,8 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[int, dict[str,
 
     sides: tuple[Side, Side] = (options.left_side, options.right_side)
     needs_kafka = any(side.kind in ON_CLUSTER for side in sides)
-    spark = open_session(options, "audit", needs_kafka=needs_kafka)
+    needs_delta = any(side.kind == "archive" for side in sides)
+    spark = open_session(options, "audit", needs_kafka=needs_kafka, needs_delta=needs_delta)
     left, right = (
         with_checksum(side_frame(spark, side, options), options.ignored) for side in sides
     )

@@ -18,9 +18,8 @@ from kwire.spark.job import (
     check_patience,
     one_line,
 )
-from kwire.spark.lake_log import LakeLog, LakeState
+from kwire.spark.lake_log import LakeLog
 from kwire.spark.session import lost_jvm
-from kwire.spark.topic_source import Ranges
 from kwire.spark.usage import FinalError, JobError, UsageError
 
 
@@ -121,17 +120,10 @@ def note_begin(
     starts: Mapping[Partition, int],
     topic_ids: Mapping[str, str],
     time_ms: int,
-    check: Callable[[LakeState, Ranges], None] | None = None,
 ) -> None:
     """Commit where partitions begin that the log does not know yet: what comes behind that
-    belongs to it, also what comes before there is a first batch.
-
-    `check(state, ranges)` refuses by raising, as in `LakeLog.commit`.
-    """
+    belongs to it, also what comes before there is a first batch."""
     new = {key: start for key, start in starts.items() if key not in log.state.offsets}
-    if not new:
-        return
-    topics = {topic: topic_ids[topic] for topic, _ in new}
-    commit = log.new_commit("begin", time_ms, offsets=new, topics=topics)
-    ranges = {key: (start, start) for key, start in new.items()}
-    log.commit(commit, None if check is None else lambda state: check(state, ranges))
+    if new:
+        topics = {topic: topic_ids[topic] for topic, _ in new}
+        log.commit(log.new_commit("begin", time_ms, offsets=new, topics=topics))

@@ -8,11 +8,13 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 
 JOBS = {
-    "archive": ("kwire.spark.archive", "topics to a Parquet lake, exactly once"),
+    "archive": ("kwire.spark.archive", "topics to a lake of Delta tables, exactly once"),
     "replay": ("kwire.spark.replay", "an archive, or a range of it, back into topics"),
     "mirror": ("kwire.spark.mirror", "topics of one cluster to another, continuously"),
     "audit": ("kwire.spark.audit", "compare two of topic, archive, mirror and segment files"),
     "profile": ("kwire.spark.profiles", "hot keys, skew, sizes, rates, codecs, consumer lag"),
+    "query": ("kwire.spark.query", "SQL over the topics of lakes and clusters, by their names"),
+    "lake": ("kwire.spark.convert", "convert a lake of an older kwire into Delta tables"),
 }
 EXIT_USAGE = 2
 

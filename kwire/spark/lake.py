@@ -1,29 +1,38 @@
-"""A lake: Parquet files by topic, date and partition, and the log that says which of them count.
+"""A lake: a Delta table a topic, and the tables are the only accounting there is.
 
-    topic=T/date=YYYY-MM-DD/partition=N/WRITER.SESSION.SEQ-....parquet
-    _dead_letter/topic=T/...                       values that could not be decoded, with a reason
-    _kwire/                                        the commit log (lake_log.py)
+    topic.T/              the records of topic T, by date and partition
+    dead_letter.T/        values of it that could not be decoded, with a reason
+    _kwire/replays/       where replays of the lake began in their targets
 
-Plain readers may read the folder as a Parquet table: it holds what is committed, but for the
-moments while a batch is being committed and until a killed writer has been started again.
+A `=` in the name of a folder would be a partition for some readers. A table is named after its
+topic in its properties too, with the topic's id; its records have no column for it.
 """
 
 from __future__ import annotations
 
-import contextlib
-import os
-import urllib.parse
-import zlib
-from collections.abc import Iterable, Sequence
-from typing import Any
+import argparse
+import json
+import re
+from collections.abc import Collection, Mapping
+from typing import Any, Protocol
 
-from kwire.spark.lake_files import is_local, open_lake_files
-from kwire.spark.lake_log import DEAD_LETTERS, RECORDS, DataFile, LakeLog, LakeState
-from kwire.spark.usage import JobError
+from kwire.spark.delta import LOG_FOLDER, DeltaTable, TableState, damaged
+from kwire.spark.lake_files import LakeFiles, is_local, open_lake_files
+from kwire.spark.usage import JobError, UsageError
 
-DEAD_LETTER_FOLDER = "_dead_letter"
-# Hadoop's, below each folder that is written to.
-GATHERING_FOLDER = "_temporary"
+RECORDS = "topic"
+DEAD_LETTERS = "dead_letter"
+REPLAYS = "_kwire/replays"
+# Where the lakes of kwire 1 keep their log (lake_log.py).
+OLD_LOG = "_kwire/commits"
+FORMAT_PROPERTY = "kwire.format"
+FORMAT = "1"
+KIND_PROPERTY = "kwire.kind"
+TOPIC_PROPERTY = "kwire.topic"
+TOPIC_ID_PROPERTY = "kwire.topic.id"
+FORGETTING_PROPERTY = "delta.setTransactionRetentionDuration"
+OFFSET_ID = "kwire:offset/"
+SESSION_ID = "kwire:session/"
 HEADERS = "array<struct<key: string, value: binary>>"
 DATA_SCHEMA = (
     "offset bigint, timestamp timestamp, timestampType int, key binary, value binary, "
@@ -31,8 +40,8 @@ DATA_SCHEMA = (
 )
 DECODED_SCHEMA = "valueSchemaId int, valueJson string"
 REASON_SCHEMA = "reason string"
-PARTITION_SCHEMA = "topic string, date string, partition int"
-LAKE_SCHEMA = f"{DATA_SCHEMA}, {DECODED_SCHEMA}, {REASON_SCHEMA}, {PARTITION_SCHEMA}"
+PLACE_SCHEMA = "date string, partition int"
+PARTITION_COLUMNS = ("date", "partition")
 RECORD_COLUMNS = (
     "topic",
     "partition",
@@ -46,230 +55,303 @@ RECORD_COLUMNS = (
 )
 # Spark takes a path for a pattern otherwise, and a lake may lie in a folder of any name.
 PLAIN_PATHS = ("__globPaths__", "false")
-PARTITION_COLUMNS = ("topic", "date", "partition")
 LAKE_COLUMNS = (*RECORD_COLUMNS, "date", "valueSchemaId", "valueJson", "reason")
+ALL_SCHEMA = f"topic string, {DATA_SCHEMA}, {PLACE_SCHEMA}, {DECODED_SCHEMA}, {REASON_SCHEMA}"
+# Without these another program's table is no archive of a topic.
+NEEDED_COLUMNS = ("partition", "offset", "timestamp", "key", "value")
+# Spark's names of types in JSON, by those of its DDL.
+_HEADER_FIELDS = [
+    {"name": "key", "type": "string", "nullable": True, "metadata": {}},
+    {"name": "value", "type": "binary", "nullable": True, "metadata": {}},
+]
+_TYPES: dict[str, Any] = {
+    "bigint": "long",
+    "int": "integer",
+    HEADERS: {
+        "type": "array",
+        "elementType": {"type": "struct", "fields": _HEADER_FIELDS},
+        "containsNull": True,
+    },
+}
+_TABLE = re.compile(rf"({RECORDS}|{DEAD_LETTERS})\.([A-Za-z0-9._-]+)\Z")
 
 
-def folder_of(table: str) -> str:
-    """The folder of a table, relative to the lake; the records' is the lake itself."""
-    return DEAD_LETTER_FOLDER if table == DEAD_LETTERS else ""
+def folder_of(kind: str, topic: str) -> str:
+    """The folder of a topic's table, in the lake."""
+    return f"{kind}.{topic}"
 
 
-def read_files(spark: Any, root: str, files: Sequence[DataFile]) -> Any:
-    """A frame of these files' rows with LAKE_SCHEMA; empty without any."""
-    frames = []
-    for table in (RECORDS, DEAD_LETTERS):
-        base = "/".join(filter(None, (root, folder_of(table))))
-        paths = [f"{root}/{file.path}" for file in files if file.table == table]
-        if paths:
-            reader = spark.read.schema(LAKE_SCHEMA).option(*PLAIN_PATHS).option("basePath", base)
-            frames.append(reader.parquet(*paths))
-    if not frames:
-        return spark.createDataFrame([], LAKE_SCHEMA)
-    return frames[0] if len(frames) == 1 else frames[0].unionByName(frames[1])
+def table_path(root: str, kind: str, topic: str) -> str:
+    """The folder of a topic's table."""
+    return f"{root}/{folder_of(kind, topic)}"
 
 
-def write_frame(
-    frame: Any, root: str, table: str, prefix: str, codec: str
-) -> tuple[set[tuple[str, ...]], int]:
-    """Write rows into a table; (the (topic, date, partition) folders that got a file, rows).
+def has_log(files: LakeFiles, folder: str) -> bool:
+    """Whether a folder of the lake is a Delta table."""
+    path = f"{folder}/{LOG_FOLDER}" if folder else LOG_FOLDER
+    return any(name.endswith((".json", ".parquet")) for name in files.names(path))
 
-    Rows of one task and folder go to one file in the order of their offsets. File names begin
-    with `prefix`, WRITER.SESSION.SEQ: those of an attempt that came to nothing can be told.
-    Hadoop gathers all that is written to a folder in one place below it, and empties that at the
-    end: writers of one lake would take each other's files away. Each has a place of its own.
-    """
-    from pyspark.sql import Observation
-    from pyspark.sql import functions as f
 
-    observed = Observation()
-    names = f.struct(*(f.col(name).cast("string") for name in PARTITION_COLUMNS))
-    target = "/".join(filter(None, (root, folder_of(table))))
-    place = str(zlib.crc32(prefix.split(".")[0].encode()) & 0x7FFFFFFF)
-    writer = (
-        frame.observe(observed, f.collect_set(names).alias("folders"), f.count("*").alias("rows"))
-        .sortWithinPartitions(*PARTITION_COLUMNS, "offset")
-        .write.mode("append")
-        .partitionBy(*PARTITION_COLUMNS)
-        .option("mapreduce.output.basename", prefix)
-        .option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false")
-        .option("mapreduce.job.application.attempt.id", place)
-        .option("mapreduce.fileoutputcommitter.cleanup.skipped", "true")
-        .option("compression", codec)
-    )
+def table_folders(files: LakeFiles) -> list[tuple[str, str]]:
+    """(kind, topic) of the tables that a lake has."""
+    found = [match for name in files.names("") if (match := _TABLE.match(name))]
+    return [(match[1], match[2]) for match in found if has_log(files, match[0])]
+
+
+def is_old(files: LakeFiles) -> bool:
+    """Whether a folder is a lake of kwire 1, or was one and is half converted."""
+    return any(name.endswith(".json") for name in files.names(OLD_LOG))
+
+
+def refuse_old(files: LakeFiles, location: str, option: str) -> None:
+    """UsageError for a lake of kwire 1."""
+    if not is_old(files):
+        return
+    what = "a lake of an older kwire"
+    if table_folders(files):
+        what = "half converted"
+    todo = f"kwire spark lake convert --lake {location}"
+    raise UsageError(f"{option} {location}: {what}; run: {todo}")
+
+
+def check_archive(location: str, option: str) -> None:
+    """UsageError where no archive is at a place of this machine; others are looked at later."""
+    if not is_local(location):
+        return
+    files = open_lake_files(location)
     try:
-        writer.parquet(target)
-    except Exception:
-        # On a full disk it is what is in the way.
-        with contextlib.suppress(Exception):
-            _remove_gathering_place(frame.sparkSession, f"{target}/{GATHERING_FOLDER}", place)
-        raise
-    _remove_gathering_place(frame.sparkSession, f"{target}/{GATHERING_FOLDER}", place)
-    found = observed.get
-    return {tuple(row) for row in found["folders"] or []}, found["rows"]
+        refuse_old(files, location, option)
+        if not has_log(files, "") and not table_folders(files):
+            raise UsageError(f"{option} {location}: no archive there")
+    except OSError as error:
+        raise UsageError(f"{option} {location}: {error.strerror or error}") from None
 
 
-def _remove_gathering_place(spark: Any, folder: str, place: str) -> None:
-    """Remove what a write leaves in its place, and the folder of all places when it is empty."""
-    path_of: Any = spark._jvm.org.apache.hadoop.fs.Path
-    system = path_of(folder).getFileSystem(spark._jsc.hadoopConfiguration())
-    system.delete(path_of(f"{folder}/{place}"), True)
-    if is_local(folder):
-        with contextlib.suppress(OSError):
-            os.rmdir(open_lake_files(folder).root)
+class Archive:
+    """The tables of a lake, or a table of another program, as readers see them: each at the version
+    that it has when it is asked for first.
 
-
-def write_table(
-    spark: Any, frame: Any, root: str, table: str, prefix: str, codec: str
-) -> list[DataFile]:
-    """Write rows into a table; the files that hold them, to be named by a commit.
-
-    Raises JobError where they hold other rows than were written: somebody has taken files away.
+    `as_of`: a version of the (one) topic's table, or a time in ms.
     """
-    folders, rows = write_frame(frame, root, table, prefix, codec)
-    found = written_files(spark, root, table, folders, prefix)
-    records = sum(file.records for file in found)
-    if records != rows:
-        raise JobError(f"{rows} records were written to {root}, its files hold {records}")
-    return found
+
+    def __init__(
+        self, location: str, spark: Any, option: str, as_of: tuple[str, int] | None = None
+    ) -> None:
+        self.files = open_lake_files(location, spark)
+        self.root = self.files.root
+        self.spark = spark
+        self.option = option
+        self.as_of = as_of
+        refuse_old(self.files, location, option)
+        self.tables: dict[str, ReadTable] = {}
+        if has_log(self.files, ""):
+            table = ReadTable(self, self.root, None)
+            self.tables[table.topic] = table
+            self.topics = [table.topic]
+            return
+        found = table_folders(self.files)
+        if not found:
+            raise UsageError(f"{option} {location}: no archive there")
+        self._dead = {topic for kind, topic in found if kind == DEAD_LETTERS}
+        self.topics = [topic for kind, topic in found if kind == RECORDS]
+
+    def select(self, topics: Collection[str] | None) -> list[ReadTable]:
+        """The tables of some topics (None: all), as of the moment that was asked for."""
+        wanted = [name for name in self.topics if topics is None or name in topics]
+        if self.as_of is not None and self.as_of[0] == "version" and len(wanted) > 1:
+            raise UsageError("--as-of: a version is one table's; choose a topic with --topics")
+        for name in wanted:
+            if name not in self.tables:
+                path = table_path(self.root, RECORDS, name)
+                self.tables[name] = ReadTable(self, path, name, name in self._dead)
+        return [self.tables[name] for name in wanted]
 
 
-def written_files(
-    spark: Any, root: str, table: str, folders: Iterable[tuple[str, ...]], prefix: str
-) -> list[DataFile]:
-    """What a write has left in these folders: counted from the files themselves."""
+class ReadTable:
+    """A topic's table at one version, with its dead letters."""
+
+    def __init__(self, archive: Archive, path: str, topic: str | None, has_dead: bool = False):
+        self._spark = archive.spark
+        self.table = DeltaTable(archive.spark, path)
+        self.table.check_log()
+        self.state = read_state(self.table, self._version(archive.as_of))
+        own = self.state.properties.get(TOPIC_PROPERTY)
+        if topic is not None and own is not None and own != topic:
+            raise UsageError(f"{archive.option} {path}: is the table of topic {own}")
+        self.topic = topic or own or path.rstrip("/").rsplit("/", 1)[-1]
+        self._check_columns(archive.option)
+        self._dead = archive.root if has_dead else None
+        self._as_of = archive.as_of
+
+    def _version(self, as_of: tuple[str, int] | None) -> int | None:
+        if as_of is None:
+            return None
+        kind, number = as_of
+        if kind == "version":
+            self.table.check_version(number)
+            return number
+        return self.table.version_at(number)
+
+    def _check_columns(self, option: str) -> None:
+        for name in NEEDED_COLUMNS:
+            if name not in self.state.columns:
+                raise UsageError(f"{option} {self.table.path}: no column {name}, no archive")
+
+    def places(self, options: argparse.Namespace) -> dict[int, int]:
+        """{partition: the newest time in ms, 0 where it is not known} of what options choose, by
+        the files' statistics."""
+        from pyspark.sql import functions as f
+
+        files = self.table.files(self.state.version)
+        if (dead := self._dead_table()) is not None:
+            files = files.unionByName(dead[0].files(dead[1]))
+        newest = f.coalesce(f.max(f.unix_millis("last_time")), f.lit(0))
+        rows = in_files(files, options).groupBy("partition").agg(newest.alias("newest")).collect()
+        return {row.partition: row.newest for row in rows if row.partition is not None}
+
+    def frame(self) -> Any:
+        """The records with ALL_SCHEMA; those that could not be decoded among them, with a reason.
+
+        Dead letters are committed first: what lies behind the records' next offsets is not yet
+        archived, or left by a killed job.
+        """
+        frame = _fitted(self._load(self.table.path, self.state.version), self.topic)
+        if (dead := self._dead_table()) is None:
+            return frame
+        found = _fitted(self._load(dead[0].path, dead[1]), self.topic)
+        offsets = offsets_of(self.state)
+        if not offsets:
+            return frame  # nothing is archived: what lies there is of a killed job
+        ends = self._spark.createDataFrame(sorted(offsets.items()), "partition int, behind bigint")
+        known = found.join(ends.hint("broadcast"), "partition").where("offset < behind")
+        return frame.unionByName(known.drop("behind").select(*frame.columns))
+
+    def _dead_table(self) -> tuple[DeltaTable, int] | None:
+        """The table of dead letters and its version; None without any."""
+        if self._dead is None:
+            return None
+        table = DeltaTable(self._spark, table_path(self._dead, DEAD_LETTERS, self.topic))
+        newest = read_state(table).version
+        if self._as_of is None:
+            return table, newest
+        try:
+            return table, table.version_at(self.table.timestamp_ms(self.state.version))
+        except UsageError:  # there were none yet
+            return None
+
+    def _load(self, path: str, version: int) -> Any:
+        return self._spark.read.format("delta").option("versionAsOf", version).load(path)
+
+
+def _fitted(frame: Any, topic: str) -> Any:
+    """A table's rows with ALL_SCHEMA: columns that it has not are null, its topic is told."""
+    from pyspark.sql import functions as f
+    from pyspark.sql.types import StructType
+
+    wanted: Any = StructType.fromDDL(ALL_SCHEMA)
+    columns = []
+    for field in wanted.fields:
+        if field.name in frame.columns:
+            found = f.col(field.name).cast(field.dataType)
+        else:
+            found = f.lit(topic if field.name == "topic" else None).cast(field.dataType)
+        columns.append(found.alias(field.name))
+    return frame.select(*columns)
+
+
+class Stateful(Protocol):
+    """What has a state: a `delta.DeltaTable`."""
+
+    path: str
+
+    def state(self, version: int | None = None) -> TableState | None: ...
+
+
+def read_state(table: Stateful, version: int | None = None) -> TableState:
+    """The state of a table that is there; FinalError where its log is damaged."""
+    try:
+        state = table.state(version)
+    except (JobError, UsageError):
+        raise
+    except Exception as error:
+        raise damaged(table.path, error) from error
+    if state is None:
+        raise UsageError(f"{table.path}: no Delta table there")
+    return state
+
+
+def offsets_of(state: TableState) -> dict[int, int]:
+    """The next offset of each partition."""
+    return {
+        int(name.removeprefix(OFFSET_ID)): number
+        for name, number in state.applications.items()
+        if name.startswith(OFFSET_ID) and name.removeprefix(OFFSET_ID).isdigit()
+    }
+
+
+def schema_of(kind: str, decodes: bool) -> list[dict[str, Any]]:
+    """The columns of a table, as Delta's `schemaString` has its fields."""
+    texts = [DATA_SCHEMA, "valueSchemaId int", REASON_SCHEMA, PLACE_SCHEMA]
+    if kind == RECORDS:
+        texts = [DATA_SCHEMA, *([DECODED_SCHEMA] if decodes else []), PLACE_SCHEMA]
+    return [field for text in texts for field in fields_of(text)]
+
+
+def fields_of(ddl: str) -> list[dict[str, Any]]:
+    """Fields by one of the schemas above: PySpark would need a session to read it."""
+    fields = []
+    for name, kind in (text.split(" ", 1) for text in re.split(r", (?![^<]*>)", ddl)):
+        found: Any = _TYPES.get(kind, kind)
+        fields.append({"name": name, "type": found, "nullable": True, "metadata": {}})
+    return fields
+
+
+def metadata_of(
+    kind: str, topic: str, topic_id: str, decodes: bool, table_id: str, time_ms: int
+) -> dict[str, Any]:
+    """The `metaData` of a new table."""
+    return {
+        "id": table_id,
+        "format": {"provider": "parquet", "options": {}},
+        "schemaString": json.dumps({"type": "struct", "fields": schema_of(kind, decodes)}),
+        "partitionColumns": list(PARTITION_COLUMNS),
+        "configuration": {
+            FORMAT_PROPERTY: FORMAT,
+            KIND_PROPERTY: kind,
+            TOPIC_PROPERTY: topic,
+            TOPIC_ID_PROPERTY: topic_id,
+            # Times and offsets choose files; of keys and values there is nothing to keep.
+            "delta.dataSkippingStatsColumns": "offset,timestamp",
+        },
+        "createdTime": time_ms,
+    }
+
+
+def with_decoded(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """A table's `metaData` with the columns of decoded values."""
+    schema = json.loads(metadata["schemaString"])
+    there = {field["name"] for field in schema["fields"]}
+    schema["fields"] += [field for field in fields_of(DECODED_SCHEMA) if field["name"] not in there]
+    return {**metadata, "schemaString": json.dumps(schema)}
+
+
+def in_files(frame: Any, options: argparse.Namespace) -> Any:
+    """Rows of `DeltaTable.files` whose files may hold what the options choose."""
     from pyspark.sql import functions as f
 
-    base = "/".join(filter(None, (root, folder_of(table))))
-    paths = [f"{base}/topic={t}/date={d}/partition={p}" for t, d, p in sorted(folders)]
-    if not paths:
-        return []
-    frame = (
-        spark.read.schema(LAKE_SCHEMA)
-        .option(*PLAIN_PATHS)
-        .option("basePath", base)
-        .option("pathGlobFilter", f"{prefix}-*")
-        .parquet(*paths)
-        .select("*", "_metadata.file_path", "_metadata.file_size")
-        .groupBy("file_path", "file_size", *PARTITION_COLUMNS)
-        .agg(
-            f.count("*"),
-            f.min("offset"),
-            f.max("offset"),
-            f.min(f.unix_millis("timestamp")),
-            f.max(f.unix_millis("timestamp")),
-        )
-    )
-    found = []
-    for (
-        path,
-        size,
-        topic,
-        date,
-        partition,
-        count,
-        first,
-        last,
-        first_ms,
-        last_ms,
-    ) in frame.collect():
-        inner = "topic=" + urllib.parse.unquote(path).rsplit("/topic=", 1)[1]
-        relative = "/".join(filter(None, (folder_of(table), inner)))
-        found.append(
-            DataFile(
-                relative,
-                table,
-                topic,
-                date,
-                int(partition),
-                count,
-                size,
-                first,
-                last,
-                first_ms,
-                last_ms,
-            )
-        )
-    return sorted(found)
+    def may(column: str, holds: Any) -> Any:
+        return f.col(column).isNull() | holds
 
-
-def remove_orphans(log: LakeLog) -> int:
-    """Remove the data files of this writer that no commit names: what killed attempts left.
-
-    Listed first, then the log is read: where this session is still the newest one then, no file
-    of the list is another's who is at work. Raises FinalError where it is not.
-    """
-    found = _files_named(log, f"{log.writer}.")
-    return _delete_unnamed(log, found, log.confirm())
-
-
-def discard_session(log: LakeLog) -> None:
-    """Remove what this session has written and not committed; also after it was replaced."""
-    found = _files_named(log, f"{log.writer}.{log.session}.")
-    _delete_unnamed(log, found, log.load() if found else log.state)
-
-
-def _delete_unnamed(log: LakeLog, found: Iterable[str], state: LakeState) -> int:
-    """Delete those files that no commit names; how many."""
-    left = [path for path in found if path not in state.files and path not in state.removed]
-    log.files.delete(left)
-    return len(left)
-
-
-def _files_named(log: LakeLog, start: str) -> list[str]:
-    return [
-        info.path
-        for info in log.files.walk("")
-        if not info.path.startswith("_kwire/") and info.path.rsplit("/", 1)[-1].startswith(start)
-    ]
-
-
-def small_files(
-    state: LakeState, target_bytes: int, files_min: int
-) -> list[tuple[tuple[str, str, str, str], list[list[DataFile]]]]:
-    """What compaction rewrites: per folder, runs of small files in offset order up to the target.
-
-    A folder takes part when it has at least `files_min` files below half of the target.
-    """
-    folders: dict[tuple[str, str, str, str], list[DataFile]] = {}
-    for file in state.files.values():
-        if file.size_bytes < target_bytes // 2:
-            key = (file.table, file.topic, file.date, str(file.partition))
-            folders.setdefault(key, []).append(file)
-    work: list[tuple[tuple[str, str, str, str], list[list[DataFile]]]] = []
-    for key, found in sorted(folders.items()):
-        if len(found) < max(2, files_min):
-            continue
-        bins: list[list[DataFile]] = [[]]
-        size_bytes = 0
-        for file in sorted(found, key=lambda file: file.first_offset):
-            if bins[-1] and size_bytes + file.size_bytes > target_bytes:
-                bins.append([])
-                size_bytes = 0
-            bins[-1].append(file)
-            size_bytes += file.size_bytes
-        bins = [files for files in bins if len(files) > 1]
-        if bins:
-            work.append((key, bins))
-    return work
-
-
-def expired(state: LakeState, *, before_ms: int | None, size_bytes_max: int | None) -> list[str]:
-    """Paths that retention removes: all from before `before_ms`, then the oldest over the size.
-
-    Dates as text are in order for four digits only: a time in microseconds is one of year 57743.
-    """
-    gone = {
-        file.path: None
-        for file in state.files.values()
-        if before_ms is not None and file.last_ms < before_ms
-    }
-    if size_bytes_max is not None:
-        kept = [file for file in state.files.values() if file.path not in gone]
-        total = sum(file.size_bytes for file in kept)
-        for file in sorted(kept, key=lambda file: (file.last_ms, file.path)):
-            if total <= size_bytes_max:
-                break
-            gone[file.path] = None
-            total -= file.size_bytes
-    return list(gone)
+    if options.partition_list is not None:
+        frame = frame.where(f.col("partition").isin(options.partition_list))
+    if options.from_offset is not None:
+        frame = frame.where(may("last_offset", f.col("last_offset") >= options.from_offset))
+    if options.to_offset is not None:
+        frame = frame.where(may("first_offset", f.col("first_offset") < options.to_offset))
+    if options.from_ms is not None:
+        begin = f.timestamp_millis(f.lit(options.from_ms))
+        frame = frame.where(may("last_time", f.col("last_time") >= begin))
+    if options.to_ms is not None:
+        end = f.timestamp_millis(f.lit(options.to_ms))
+        frame = frame.where(may("first_time", f.col("first_time") < end))
+    return frame

@@ -1,9 +1,9 @@
-"""The files that a lake's own accounting needs, on this machine or where Hadoop reaches.
+"""Small files of lakes and of mirrors' state, on this machine or where Hadoop reaches.
 
-Data files are written and read by Spark. This is for the commit log: create a small file only if
-it is not there, atomically; list; delete. On this machine a file appears by `link`, which fails
-when the name is taken. Elsewhere it is Spark's own `CheckpointFileManager`, which knows for each
-kind of store how (rename that does not replace, or a conditional upload).
+Data files are written and read by Spark. This is for notes and commit logs: create a small file
+only if it is not there, atomically; list; delete. On this machine a file appears by `link`, which
+fails when the name is taken. Elsewhere it is Spark's own `CheckpointFileManager`, which knows for
+each kind of store how (rename that does not replace, or a conditional upload).
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ class LakeFiles(Protocol):
     def names(self, folder: str) -> list[str]: ...
     def walk(self, folder: str) -> Iterator[FileInfo]: ...
     def delete(self, paths: Iterable[str]) -> None: ...
+    def move(self, path: str, target: str) -> None: ...
     def sync(self, paths: Iterable[str]) -> None: ...
     def hold(self, path: str) -> int | None: ...
 
@@ -111,6 +112,16 @@ class LocalLakeFiles:
                 except OSError:
                     break
                 folder = os.path.dirname(folder)
+
+    def move(self, path: str, target: str) -> None:
+        """Rename a file; one that was moved before is no error."""
+        os.makedirs(os.path.dirname(self._path(target)), exist_ok=True)
+        try:
+            os.rename(self._path(path), self._path(target))
+        except FileNotFoundError:
+            if not os.path.exists(self._path(target)):
+                raise
+        self.delete([path])  # and the folders that are empty by now
 
     def sync(self, paths: Iterable[str]) -> None:
         """Bring data files to the disk before a commit names them."""
@@ -204,6 +215,13 @@ class HadoopLakeFiles:
         """As LocalLakeFiles; folders of object stores need no removal."""
         for path in paths:
             self._system.delete(self._path(path), False)
+
+    def move(self, path: str, target: str) -> None:
+        """As LocalLakeFiles."""
+        self._system.mkdirs(self._path(target).getParent())
+        moved = self._system.rename(self._path(path), self._path(target))
+        if not moved and not self._system.exists(self._path(target)):
+            raise FileNotFoundError(f"{self.root}/{path}")
 
     def sync(self, paths: Iterable[str]) -> None:
         """Stores have what was written once its file is closed."""

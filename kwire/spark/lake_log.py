@@ -1,4 +1,5 @@
-"""The commit log of a lake: which files it consists of, and up to which offsets.
+"""The commit log of a mirror's state, and of lakes of the older form: which files it consists of,
+and up to which offsets.
 
     _kwire/commits/NNNNNNNNNNNNNNNNNNNN.json     a commit: files added and removed, new offsets
     _kwire/states/NNNNNNNNNNNNNNNNNNNN.json.gz   the state after that commit, every STATE_EVERY

@@ -1,20 +1,30 @@
-"""Upkeep of a lake: small files become larger ones, old ones go, what was replaced is removed."""
+"""Upkeep of a lake: small files become larger ones, old ones go, what was replaced is removed.
+
+OPTIMIZE joins files, and a commit of `remove` actions takes whole old files out. What is not of a
+table any more is deleted `--keep-replaced` seconds later: until then older versions can be read.
+That goes by the table's own list of removed files, so that what others are writing is not touched;
+files that no version of the last week names go with VACUUM, under `--maintain-only`.
+"""
 
 from __future__ import annotations
 
 import argparse
-import contextlib
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
-from kwire.clock import SystemClock
+from kwire.clock import SystemClock, SystemRandom
 from kwire.spark import lake
+from kwire.spark.delta import PREFIX_SETTING, DeltaTable
 from kwire.spark.job import Progress
-from kwire.spark.lake_log import RECORDS, DataFile, LakeLog, LakeState
-from kwire.spark.usage import JobError, UsageError
+from kwire.spark.lake_files import open_lake_files
+from kwire.spark.usage import UsageError
 
 DAY_MS = 86_400_000
 DAYS_MAX = 365_000
 FOLDERS_AT_ONCE = 200
+# Delta's own: how long a table remembers which files it has removed, and VACUUM's least horizon.
+KEEP_S = 604_800.0
+OPTIMIZE = "spark.databricks.delta.optimize"
 
 
 def add_maintenance_options(parser: argparse.ArgumentParser) -> None:
@@ -26,7 +36,11 @@ def add_maintenance_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--retention-days", type=int, metavar="N", help="remove older dates")
     group.add_argument("--retention-mb", type=float, metavar="MB", help="remove the oldest above")
     group.add_argument(
-        "--keep-replaced", type=float, default=0.0, metavar="S", help="before files are deleted"
+        "--keep-replaced",
+        type=float,
+        default=KEEP_S,
+        metavar="S",
+        help="before files are deleted that older versions need",
     )
     group.add_argument("--maintain-only", action="store_true", help="archive nothing")
 
@@ -42,108 +56,116 @@ def check_maintenance(options: argparse.Namespace) -> None:
         raise UsageError(f"--retention-mb {options.retention_mb}: must not be negative")
 
 
-def maintain(
-    spark: Any, log: LakeLog, options: argparse.Namespace, progress: Progress
-) -> dict[str, int]:
+def maintain(spark: Any, options: argparse.Namespace, progress: Progress) -> dict[str, int]:
     """Do what the options ask for; what was done, for the summary."""
     result = {"compacted_files": 0, "expired_files": 0, "removed_files": 0}
-    if options.retention_days is not None or options.retention_mb is not None:
-        result["expired_files"] = expire(log, options)
-    if options.compact:
-        result["compacted_files"] = compact(spark, log, options, progress)
-    result["removed_files"] = purge(log, options.keep_replaced)
+    expires = options.retention_days is not None or options.retention_mb is not None
+    if not (expires or options.compact or options.maintain_only):
+        return result
+    files = open_lake_files(options.lake, spark)
+    tables = [
+        DeltaTable(spark, lake.table_path(files.root, kind, topic))
+        for kind, topic in lake.table_folders(files)
+    ]
+    for table in tables:
+        table.check_log()
+        lake.read_state(table)
+    if expires:
+        result["expired_files"] = expire(tables, options)
+    for table in tables:
+        if progress.stopping:
+            break
+        if options.compact:
+            result["compacted_files"] += compact(table, options, progress)
+        result["removed_files"] += purge(table, options.keep_replaced)
+        if options.maintain_only:
+            table.vacuum(max(options.keep_replaced, KEEP_S) / 3600)
     return result
 
 
-def expire(log: LakeLog, options: argparse.Namespace) -> int:
-    """Retention; offsets stay, so that nothing is archived again."""
+class OldFile(NamedTuple):
+    """A data file, its newest time in ms, and which of the tables it is of."""
+
+    newest_ms: int
+    path: str
+    size_bytes: int
+    table: int
+
+
+def expired(
+    files: Iterable[OldFile], before_ms: int | None, size_bytes_max: int | None
+) -> list[OldFile]:
+    """What retention removes: all from before `before_ms`, then the oldest above the size."""
+    kept = sorted(files)
+    gone: list[OldFile] = []
+    if before_ms is not None:
+        gone = [file for file in kept if file.newest_ms < before_ms]
+        kept = kept[len(gone) :]
+    if size_bytes_max is not None:
+        total = sum(file.size_bytes for file in kept)
+        for file in kept:
+            if total <= size_bytes_max:
+                break
+            gone.append(file)
+            total -= file.size_bytes
+    return gone
+
+
+def expire(tables: list[DeltaTable], options: argparse.Namespace) -> int:
+    """Retention by whole files; offsets stay, so that nothing is archived again.
+
+    First what is older than the days, then the oldest of all tables above the size. The newest time
+    of a file counts; one that has none is kept."""
+    from pyspark.sql import functions as f
+
     now_ms = SystemClock().wall_ms()
-    before = None
+    found: list[OldFile] = []
+    for at, table in enumerate(tables):
+        columns = ("path", f.col("size").alias("bytes"), f.unix_millis("last_time").alias("newest"))
+        rows = table.files().select(*columns).where("newest is not null").collect()
+        found += [OldFile(row.newest, row.path, row.bytes, at) for row in rows]
+    before_ms = None
     if options.retention_days is not None:
-        before = (now_ms // DAY_MS - options.retention_days) * DAY_MS
+        before_ms = (now_ms // DAY_MS - options.retention_days) * DAY_MS
     limit = None if options.retention_mb is None else int(options.retention_mb * 1e6)
-    paths = lake.expired(log.state, before_ms=before, size_bytes_max=limit)
-    if paths:
-        log.commit(log.new_commit("expire", now_ms, remove=paths), _all_there(paths))
-    return len(paths)
+    gone = expired(found, before_ms, limit)
+    for at, table in enumerate(tables):
+        paths = [file.path for file in gone if file.table == at]
+        if paths:
+            table.sync((), table.remove(paths, now_ms))
+    return len(gone)
 
 
-def compact(spark: Any, log: LakeLog, options: argparse.Namespace, progress: Progress) -> int:
-    """Join small files; how many were replaced. A commit for some folders at a time."""
-    work = lake.small_files(log.state, int(options.target_mb * 1e6), options.files_min)
+def compact(table: DeltaTable, options: argparse.Namespace, progress: Progress) -> int:
+    """Join small files of folders that have several; how many were replaced."""
+    from pyspark.sql import functions as f
+
+    target = int(options.target_mb * 1e6)
+    small = table.files().where(f.col("size") < target // 2)
+    folders = small.groupBy("date", "partition").agg(f.count("*").alias("files"))
+    chosen = folders.where(f.col("files") >= options.files_min).select("date", "partition")
+    work = sorted((row.date, row.partition) for row in chosen.dropna().collect())
+    conf = table.spark._jsparkSession.sessionState().conf()
+    conf.setConfString(PREFIX_SETTING, f"compact.{SystemRandom().random_bytes(6).hex()}.")
+    conf.setConfString("spark.sql.parquet.compression.codec", options.compression)
+    sizes = {f"{OPTIMIZE}.maxFileSize": str(target), f"{OPTIMIZE}.minFileSize": str(target // 2)}
     replaced = 0
-    for table in dict.fromkeys(key[0] for key, _ in work):
-        chosen = [(key, bins) for key, bins in work if key[0] == table]
-        for at in range(0, len(chosen), FOLDERS_AT_ONCE):
-            if progress.stopping:
-                return replaced
-            part = chosen[at : at + FOLDERS_AT_ONCE]
-            bins = [files for _, found in part for files in found]
-            try:
-                replaced += _join(spark, log, options, table, bins)
-            except BaseException:
-                # Best done here: plain readers would see the records of these files twice.
-                with contextlib.suppress(Exception):
-                    lake.discard_session(log)
-                raise
-            progress.say(f"compacted {replaced} files")
+    for at in range(0, len(work), FOLDERS_AT_ONCE):
+        if progress.stopping:
+            break
+        part = work[at : at + FOLDERS_AT_ONCE]
+        wanted = (f"(date = '{date}' AND partition = {number})" for date, number in part)
+        replaced += table.optimize(" OR ".join(wanted), sizes)
+        progress.say(f"compacted {replaced} files of {table.path}")
     return replaced
 
 
-def _join(
-    spark: Any,
-    log: LakeLog,
-    options: argparse.Namespace,
-    table: str,
-    bins: list[list[DataFile]],
-) -> int:
-    from pyspark.sql import functions as f
-
-    root = log.files.root
-    files = [file for found in bins for file in found]
-    number = f"{log.state.version + 1:06d}"
-    prefix = f"{log.writer}.{log.session}.c{number}"
-    # One task's files in several folders have the same name: only the path is a file's own.
-    by_path = [(_inner(file.path), at) for at, found in enumerate(bins) for file in found]
-    names = f.broadcast(spark.createDataFrame(by_path, "name string, bin int"))
-    inner = f.regexp_extract("_metadata.file_path", "topic=[^/]*/date=[^/]*/[^/]*/[^/]*$", 0)
-    frame = lake.read_files(spark, root, files).select("*", inner.alias("inner"))
-    binned = frame.join(names, frame.inner == names.name).drop("name")
-    tasks = max(1, min(len(bins), 10_000))
-    columns = [name for name in frame.columns if name != "inner"]
-    if table == RECORDS:
-        columns.remove("reason")
-    rows = binned.repartitionById(tasks, f.col("bin") % tasks).select(*columns)
-    added = lake.write_table(spark, rows, root, table, prefix, options.compression)
-    if sum(file.records for file in added) != sum(file.records for file in files):
-        raise JobError("compaction counted other records than before and was not committed")
-    log.files.sync(file.path for file in added)
-    paths = [file.path for file in files]
-    commit = log.new_commit("compact", SystemClock().wall_ms(), add=added, remove=paths)
-    log.commit(commit, _all_there(paths))
-    purge(log, options.keep_replaced)
-    return len(paths)
-
-
-def _inner(path: str) -> str:
-    """The path of a data file from its topic's folder on."""
-    return path[path.index("topic=") :]
-
-
-def _all_there(paths: list[str]) -> Any:
-    def check(state: LakeState) -> None:
-        gone = [path for path in paths if path not in state.files]
-        if gone:
-            raise JobError(f"{gone[0]} was replaced by another writer; run it again")
-
-    return check
-
-
-def purge(log: LakeLog, keep_s: float) -> int:
-    """Delete files that commits have removed, those older than `keep_s`."""
+def purge(table: DeltaTable, keep_s: float) -> int:
+    """Delete files that were removed from the table `keep_s` ago or earlier; how many."""
     now_ms = SystemClock().wall_ms()
-    paths = [path for path, at in log.state.removed.items() if at + keep_s * 1000 <= now_ms]
-    if paths:
-        log.files.delete(paths)
-        log.commit(log.new_commit("purge", now_ms, purged=paths))
-    return len(paths)
+    due = [path for path, at in table.removed_files() if at + keep_s * 1000 <= now_ms]
+    files = open_lake_files(table.path, table.spark)
+    there = {info.path for info in files.walk("")} if due else set()
+    gone = [path for path in due if path in there]
+    files.delete(gone)
+    return len(gone)

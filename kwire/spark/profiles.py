@@ -8,7 +8,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from kwire.protocol.records import Codec, Record, build_batch
-from kwire.spark.archive_source import add_range_options, check_range
+from kwire.spark.archive_source import (
+    add_as_of_option,
+    add_range_options,
+    check_range,
+    parse_as_of,
+)
 from kwire.spark.client_settings import read_settings
 from kwire.spark.cluster import EARLIEST, LATEST, Cluster, partitions_of
 from kwire.spark.job import (
@@ -56,6 +61,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_isolation_option(parser)
     parser.add_argument("--lag", action="store_true", help="lag of groups (needs --bootstrap)")
     parser.add_argument("--report", metavar="FILE", help="an HTML report with plots")
+    add_as_of_option(parser)
     add_range_options(parser)
 
 
@@ -63,7 +69,13 @@ def check(options: argparse.Namespace) -> None:
     options.settings = read_settings(options.command_config, options.kafka_option, "--kafka-option")
     if not options.source:
         raise UsageError("--source is needed")
-    options.side = parse_side(options.source, "--source", options.bootstrap, options.settings)
+    options.side = parse_side(
+        options.source,
+        "--source",
+        options.bootstrap,
+        options.settings,
+        parse_as_of(options.as_of),
+    )
     if options.side.kind not in ("topic", "archive", "segments"):
         raise UsageError(f"--source {options.source}: only topic, archive and segments")
     check_range(options, options.side.columns)
@@ -427,7 +439,8 @@ def key_text(key: bytes | bytearray | None) -> str:
 
 def run(options: argparse.Namespace, progress: Progress) -> tuple[int, dict[str, Any]]:
     needs_kafka = options.side.kind in ON_CLUSTER or options.lag
-    spark = open_session(options, "profile", needs_kafka=needs_kafka)
+    needs_delta = options.side.kind == "archive"
+    spark = open_session(options, "profile", needs_kafka=needs_kafka, needs_delta=needs_delta)
     profile = Profile(options, progress, spark)
     with Watch(spark, progress):
         profile.read()

@@ -19,11 +19,11 @@ from typing import Any
 
 from kwire.clock import SystemClock
 from kwire.spark.archive_source import (
+    add_as_of_option,
     add_range_options,
     archive_frame,
     check_range,
-    chosen_files,
-    load_archive,
+    parse_as_of,
 )
 from kwire.spark.client_settings import client_config, read_settings
 from kwire.spark.cluster import LATEST, MESSAGE_LIMIT, Cluster, Partition, TopicInfo, partitions_of
@@ -46,9 +46,7 @@ from kwire.spark.job import (
     require,
     run_job,
 )
-from kwire.spark.lake import LAKE_COLUMNS
-from kwire.spark.lake_files import is_local
-from kwire.spark.lake_log import LakeLog
+from kwire.spark.lake import LAKE_COLUMNS, REPLAYS, Archive, check_archive
 from kwire.spark.sending import (
     RUN_SCHEMA,
     SEND_COLUMNS,
@@ -63,7 +61,6 @@ from kwire.spark.topic_source import read_ranges
 from kwire.spark.usage import JobError, UsageError, pairs
 from kwire.spark.watching import Watch
 
-REPLAYS = "_kwire/replays"
 # Kafka's default of `max.message.bytes`.
 MESSAGE_BYTES = (1 << 20) + 12
 SETTLE_S = 0.5
@@ -93,12 +90,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rate", type=float, default=0, metavar="N", help="records a second")
     parser.add_argument("--rate-mb", type=float, default=0, metavar="MB", help="MB a second")
     add_patience_option(parser)
+    add_as_of_option(parser)
     add_range_options(parser)
 
 
 def check(options: argparse.Namespace) -> None:
     require(options, "lake")
     require(options, "bootstrap")
+    options.moment = parse_as_of(options.as_of)
     check_range(options, LAKE_COLUMNS)
     check_patience(options.retry_seconds)
     options.settings = read_settings(options.command_config, options.kafka_option, "--kafka-option")
@@ -132,7 +131,8 @@ def replay_id(options: argparse.Namespace) -> str:
         "keys",
         "where",
     )
-    text = json.dumps([getattr(options, name) for name in names])
+    chosen = [getattr(options, name) for name in names]
+    text = json.dumps(chosen if options.as_of is None else [*chosen, options.as_of])
     return "replay-" + hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
@@ -146,11 +146,16 @@ class Replay:
         self.cluster = Cluster(options.bootstrap, options.settings, progress.say)
         self.found: Any = None
 
-    def prepare(self, log: LakeLog) -> None:
+    def prepare(self, archive: Archive) -> None:
         """Look at archive and target; UsageError for what cannot work."""
-        self.log = log
-        self.files = chosen_files(log, self.options)
-        self.sources = sorted({(file.topic, file.partition) for file in self.files})
+        self.archive = archive
+        newest = {
+            (table.topic, number): time_ms
+            for table in archive.select(self.options.topic_list)
+            for number, time_ms in table.places(self.options).items()
+        }
+        self.newest_ms = max(newest.values(), default=0)
+        self.sources = sorted(newest)
         if not self.sources:
             raise UsageError("the archive holds nothing of what is asked for")
         self.targets = {t: self.options.to_topic or t for t, _ in self.sources}
@@ -204,8 +209,7 @@ class Replay:
 
     def _configs_of_times(self) -> dict[str, str]:
         """Kafka refuses records from more than an hour ahead, unless a topic allows it."""
-        newest_ms = max(file.last_ms for file in self.files)
-        if newest_ms <= SystemClock().wall_ms():
+        if self.newest_ms <= SystemClock().wall_ms():
             return {}
         return {"message.timestamp.after.max.ms": str(INT64_MAX)}
 
@@ -217,14 +221,13 @@ class Replay:
         note = {
             "id": self.id,
             "topics": ids,
-            "version": self.log.state.version,
             "began_ms": SystemClock().wall_ms(),
             "ends": [[*key, offset] for key, offset in sorted(ends.items())],
         }
-        self.log.files.create(path, json.dumps(note).encode())
-        data = self.log.files.read(path)
+        self.archive.files.create(path, json.dumps(note).encode())
+        data = self.archive.files.read(path)
         if data is None:
-            raise JobError(f"{self.log.files.root}: cannot be written")
+            raise JobError(f"{self.archive.files.root}: cannot be written")
         try:
             read = json.loads(data)
             known = read.get("topics", ids)
@@ -234,10 +237,10 @@ class Replay:
                 for topic, n, offset in read["ends"]
             }
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            where = f"{self.log.files.root}/{path}"
+            where = f"{self.archive.files.root}/{path}"
             raise JobError(f"{where} is damaged: it says where this replay began") from None
         # Two that look at the target at the same time would both send what is not there yet.
-        if (holder := self.log.files.hold(path)) is not None:
+        if (holder := self.archive.files.hold(path)) is not None:
             raise JobError(f"{self.id} runs already, in process {holder or 'unknown'}")
         return {key: begun.get(key, 0) for key in self.target_partitions}
 
@@ -387,15 +390,11 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[int, dict[str,
 
     replay = Replay(options, progress)
     check_producer(client_config(options.bootstrap, options.settings, producer=True))
-    spark = (
-        None
-        if is_local(options.lake)
-        else open_session(options, "replay", needs_kafka=True, sends=True)
-    )
-    replay.prepare(load_archive(options.lake, spark))
-    spark = spark or open_session(options, "replay", needs_kafka=True, sends=True)
-    progress.say(f"{replay.id}: {len(replay.files)} files of {len(replay.sources)} partitions")
-    frame = archive_frame(spark, replay.log, options, replay.files)
+    check_archive(options.lake, "--lake")
+    spark = open_session(options, "replay", needs_kafka=True, needs_delta=True, sends=True)
+    replay.prepare(Archive(options.lake, spark, "--lake", options.moment))
+    progress.say(f"{replay.id}: {len(replay.sources)} partitions")
+    frame = archive_frame(spark, replay.archive, options)
     size = f.coalesce(f.length("key"), f.lit(0)) + f.coalesce(f.length("value"), f.lit(0))
     with Watch(spark, progress):
         # librdkafka takes a time of 0 for none.

@@ -10,12 +10,14 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from kwire.spark.usage import UsageError, pairs
 
 CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13"
+# The release of Delta that is built for the minor version of Spark.
+DELTA = "io.delta:delta-spark_{minor}_2.13:4.4.0"
 
 
 # PySpark brings these itself; a second copy on the class path only makes trouble.
@@ -23,6 +25,12 @@ _PROVIDED = re.compile(
     r"(spark-core|spark-sql_|spark-catalyst|spark-sql-api|spark-tags|scala-library|hadoop-client"
     r"|slf4j-api|jcl-over|log4j|snappy-java|lz4-java|zstd-jni|jspecify|jsr305)"
 )
+KAFKA_JAR = "spark-sql-kafka-0-10"
+DELTA_JAR = "delta-spark"
+DELTA_SETTINGS = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+}
 LOCAL_SHUFFLE_PARTITIONS = 8
 # An Arrow batch of large records: whichever of records and bytes is reached first ends it.
 ARROW_BATCH_BYTES = 64 << 20
@@ -47,17 +55,35 @@ def connector_version(spark_version: str) -> str:
     return f"{major}.{minor}.0"
 
 
-def jars_in(folder: str) -> list[str]:
-    """The connector's jars in a folder, or in `libs` below it; UsageError without the connector."""
+def delta_package(spark_version: str) -> str:
+    """Delta's package for a Spark.
+
+    >>> delta_package("4.2.1")
+    'io.delta:delta-spark_4.2_2.13:4.4.0'
+    """
+    return DELTA.format(minor=".".join(spark_version.split(".")[:2]))
+
+
+def jars_in(folder: str, needed: Sequence[str] = (KAFKA_JAR,)) -> list[str]:
+    """The jars in a folder, or in `libs` below it; UsageError where one that is needed is not."""
+    missing = needed[0]
     for place in (pathlib.Path(folder), pathlib.Path(folder) / "libs"):
         found = sorted(str(path) for path in place.glob("*.jar") if not _PROVIDED.match(path.name))
-        if any("/spark-sql-kafka-0-10_" in path for path in found):
+        lacking = [name for name in needed if not any(f"/{name}_" in path for path in found)]
+        if not lacking:
             return found
-    raise UsageError(f"--jars {folder}: no spark-sql-kafka-0-10 jar there")
+        if found:
+            missing = lacking[0]
+    raise UsageError(f"--jars {folder}: no {missing} jar there")
 
 
-def open_session(options: Any, name: str, *, needs_kafka: bool, sends: bool = False) -> Any:
-    """A SparkSession for this job. `sends`: its tasks send records and must not be repeated."""
+def open_session(
+    options: Any, name: str, *, needs_kafka: bool, needs_delta: bool = False, sends: bool = False
+) -> Any:
+    """A SparkSession for this job. `sends`: its tasks send records and must not be repeated.
+
+    Raises UsageError where Delta is needed and a session of others is without it.
+    """
     settings = {
         "spark.sql.session.timeZone": "UTC",
         "spark.ui.showConsoleProgress": "false",
@@ -66,12 +92,16 @@ def open_session(options: Any, name: str, *, needs_kafka: bool, sends: bool = Fa
         # A topic's partition is named after a number, a date is text: nothing is guessed.
         "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
         "spark.sql.streaming.kafka.useDeprecatedOffsetFetching": "false",
+        # Others' readers have statistics of these, not of the older form.
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     }
+    if needs_delta:
+        settings |= DELTA_SETTINGS
     if sends:
         settings |= {"spark.task.maxFailures": "1", "spark.speculation": "false"}
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     if not submitted:
-        settings |= _own_settings(options, needs_kafka)
+        settings |= _own_settings(options, needs_kafka, needs_delta)
     own = pairs(options.spark_conf, "--spark-conf")
     settings |= own
     from pyspark.logger import PySparkLogger
@@ -87,6 +117,8 @@ def open_session(options: Any, name: str, *, needs_kafka: bool, sends: bool = Fa
     heard = contextlib.nullcontext() if submitted or "spark.log.level" in own else quiet_start()
     with _own_signals(), heard:
         spark = builder.getOrCreate()
+    if needs_delta:
+        _check_delta(spark)
     if "spark.log.level" not in settings:
         spark.sparkContext.setLogLevel("ERROR")
     return spark
@@ -198,7 +230,21 @@ def lost_jvm() -> str | None:
     return f"Spark's JVM ended with status {status}"
 
 
-def _own_settings(options: Any, needs_kafka: bool) -> dict[str, str]:
+def _check_delta(spark: Any) -> None:
+    """UsageError where Spark has no Delta: under spark-submit its packages are spark-submit's."""
+    try:
+        spark._jvm.java.lang.Class.forName(
+            "org.apache.spark.sql.delta.DeltaLog",
+            False,
+            spark._jvm.java.lang.Thread.currentThread().getContextClassLoader(),
+        )
+    except Exception:
+        from pyspark import __version__
+
+        raise UsageError(f"Delta is not there: --packages {delta_package(__version__)}") from None
+
+
+def _own_settings(options: Any, needs_kafka: bool, needs_delta: bool) -> dict[str, str]:
     """What spark-submit decides where it starts the job."""
     master = options.master or os.environ.get("MASTER") or "local[*]"
     settings = {
@@ -211,6 +257,8 @@ def _own_settings(options: Any, needs_kafka: bool) -> dict[str, str]:
     }
     if master.startswith("local"):
         settings["spark.sql.shuffle.partitions"] = str(LOCAL_SHUFFLE_PARTITIONS)
+        # Of the log of a table; Delta's own default are 50, a task each.
+        settings["spark.databricks.delta.snapshotPartitions"] = "2"
         settings["spark.driver.host"] = "127.0.0.1"
         settings["spark.driver.bindAddress"] = "127.0.0.1"
         # Else Spark warns of a host whose own name means the loopback address.
@@ -220,11 +268,17 @@ def _own_settings(options: Any, needs_kafka: bool) -> dict[str, str]:
         root = str(pathlib.Path(__file__).resolve().parents[2])
         paths = [root, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
         os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(paths))
-    if needs_kafka:
-        if options.jars:
-            settings["spark.jars"] = ",".join(jars_in(options.jars))
-        else:
-            from pyspark import __version__
+    needed = [
+        name for name, wanted in ((KAFKA_JAR, needs_kafka), (DELTA_JAR, needs_delta)) if wanted
+    ]
+    if needed and options.jars:
+        settings["spark.jars"] = ",".join(jars_in(options.jars, needed))
+    elif needed:
+        from pyspark import __version__
 
-            settings["spark.jars.packages"] = f"{CONNECTOR}:{connector_version(__version__)}"
+        packages = {
+            KAFKA_JAR: f"{CONNECTOR}:{connector_version(__version__)}",
+            DELTA_JAR: delta_package(__version__),
+        }
+        settings["spark.jars.packages"] = ",".join(packages[name] for name in needed)
     return settings

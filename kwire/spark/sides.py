@@ -1,7 +1,7 @@
 """The things that audit and profile look at: a topic, an archive, a mirror, segment files.
 
     topic:NAME[,NAME]        of the cluster at --bootstrap (or the other side's)
-    archive:FOLDER           a lake
+    archive:FOLDER           a lake, or a Delta table of another program with its columns
     segments:FOLDER          a data directory
     mirror:NAME[,NAME]       a topic that mirror wrote: records count by the source's offset
     replay:NAME[,NAME]       a topic that replay wrote: records count by the archive's position
@@ -18,12 +18,11 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from kwire.spark.archive_source import archive_frame, chosen_files, load_archive, narrow_frame
+from kwire.spark.archive_source import archive_frame, narrow_frame
 from kwire.spark.cluster import EARLIEST, LATEST, Cluster, partitions_of
 from kwire.spark.headers import MIRROR_OFFSET, OWN_PREFIX, header_text, source_place
 from kwire.spark.job import check_topic, one_line
-from kwire.spark.lake import LAKE_COLUMNS, RECORD_COLUMNS
-from kwire.spark.lake_files import is_local
+from kwire.spark.lake import LAKE_COLUMNS, RECORD_COLUMNS, Archive, check_archive
 from kwire.spark.stores import open_store
 from kwire.spark.topic_source import read_ranges
 from kwire.spark.usage import JobError, UsageError
@@ -53,6 +52,7 @@ class Side:
     place: str
     bootstrap: str | None = None
     settings: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    as_of: tuple[str, int] | None = None
 
     @property
     def name(self) -> str:
@@ -70,12 +70,18 @@ class Side:
         return [name for name in self.place.split(",") if name]
 
 
-def parse_side(text: str, option: str, bootstrap: str | None, settings: Mapping[str, str]) -> Side:
-    """A side by its text; UsageError names what is wrong."""
+def parse_side(
+    text: str,
+    option: str,
+    bootstrap: str | None,
+    settings: Mapping[str, str],
+    as_of: tuple[str, int] | None = None,
+) -> Side:
+    """A side by its text; UsageError names what is wrong. `as_of`: of an archive, its version."""
     kind, colon, place = text.partition(":")
     if not colon or kind not in KINDS or not place:
         raise UsageError(f"{option} {text}: expected one of {', '.join(KINDS)} with :PLACE")
-    side = Side(kind, place, bootstrap, settings)
+    side = Side(kind, place, bootstrap, settings, as_of if kind == "archive" else None)
     if kind in ON_CLUSTER:
         if not bootstrap:
             raise UsageError(f"{option} {text}: needs --bootstrap")
@@ -102,8 +108,8 @@ def check_side(side: Side, option: str, say: Callable[[str], None]) -> None:
             raise UsageError(f"{option} {side.place}: no such folder") from None
         except (ValueError, OSError) as error:
             raise UsageError(f"{option} {side.place}: {one_line(error)}") from None
-    elif is_local(side.place):
-        load_archive(side.place)
+    else:
+        check_archive(side.place, option)
 
 
 def _placed(frame: Any) -> Any:
@@ -115,13 +121,13 @@ def _placed(frame: Any) -> Any:
 def side_frame(spark: Any, side: Side, options: argparse.Namespace) -> Any:
     """The side's records that the options choose, with SIDE_COLUMNS."""
     if side.kind == "archive":
-        log = load_archive(side.place, spark)
-        frame = archive_frame(spark, log, options, chosen_files(log, options))
+        archive = Archive(side.place, spark, side.name, side.as_of)
+        frame = archive_frame(spark, archive, options)
         return _placed(frame).select(*SIDE_COLUMNS)
     if side.kind == "segments":
         frame = narrow_frame(_segments(spark, side, options), options)
         return _placed(frame).select(*SIDE_COLUMNS)
-    frame = _placed(_topics(spark, side, options.isolation == "read_committed", options.say))
+    frame = _placed(topic_frame(spark, side, options.isolation == "read_committed", options.say))
     if side.kind in ("mirror", "replay"):
         frame = _by_origin(frame, side.kind)
     return narrow_frame(frame, options).select(*SIDE_COLUMNS)
@@ -149,7 +155,8 @@ def _segments(spark: Any, side: Side, options: argparse.Namespace) -> Any:
     return reader.load(side.place)
 
 
-def _topics(spark: Any, side: Side, committed: bool, say: Callable[[str], None]) -> Any:
+def topic_frame(spark: Any, side: Side, committed: bool, say: Callable[[str], None]) -> Any:
+    """All records that its topics have by now; `say` hears of a cluster that is waited for."""
     cluster = Cluster(side.bootstrap or "", side.settings, say)
     partitions = partitions_of(cluster.describe(side.topics))
     firsts = cluster.offsets(partitions, EARLIEST)

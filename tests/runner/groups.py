@@ -322,9 +322,9 @@ def _smoke_once(
 
 def demo(context: Context) -> Result:
     """`make demo` at a small size."""
-    jars = context.paths.cache / "spark-kafka"
+    jars = context.paths.cache / "spark-jars"
     outcome = run_program(
-        [ROOT / "compat_tests" / "peers" / "fetch-spark-kafka.sh", jars],
+        [ROOT / "compat_tests" / "peers" / "fetch-spark-jars.sh", jars],
         log=context.log(".jars.log"),
         environment=context.paths.environment(),
         limit_s=300,
@@ -470,7 +470,7 @@ GATE: tuple[Group, ...] = (
         )
         for name in (
             *("pipeline", "frames", "connector", "mirror", "kills", "oddities", "on_kafka"),
-            *("transactions", "trouble", "beside", "secure"),
+            *("transactions", "trouble", "beside", "secure", "tables"),
         )
     ),
     Group(

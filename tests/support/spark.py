@@ -36,11 +36,11 @@ def connector_jars() -> str:
     if shutil.which("java") is None:
         pytest.skip("needs Java")
     cache = pathlib.Path(os.environ.get("KWIRE_CACHE") or pathlib.Path.home() / ".cache" / "kwire")
-    folder = cache / "spark-kafka"
+    folder = cache / "spark-jars"
     if not (folder / "complete").exists():
         if shutil.which("mvn") is None:
             pytest.skip("needs Maven, or the connector's jars in KWIRE_CACHE")
-        script = ROOT / "compat_tests" / "peers" / "fetch-spark-kafka.sh"
+        script = ROOT / "compat_tests" / "peers" / "fetch-spark-jars.sh"
         subprocess.run([script, folder], check=True, stdout=subprocess.DEVNULL, timeout=600)
     return str(folder)
 
@@ -106,6 +106,21 @@ def lost_jvm() -> str | None:
     SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
     SparkSession._instantiatedSession = None
     return f"Spark's JVM is gone ({why}): status {status}"
+
+
+def table(spark: Any, lake: str, topic: str, kind: str = "topic") -> Any:
+    """A topic's table of a lake, as any reader of Delta has it."""
+    return spark.read.format("delta").load(f"{lake}/{kind}.{topic}")
+
+
+def dead_letters(spark: Any, lake: str, topic: str) -> Any:
+    """The table of a topic's values that could not be decoded."""
+    return table(spark, lake, topic, "dead_letter")
+
+
+def commits(lake: str) -> int:
+    """How many commits the tables of a lake have had, as far as their logs reach."""
+    return sum(1 for _ in pathlib.Path(lake).glob("*/_delta_log/*.json"))
 
 
 def summary_of(text: str) -> dict[str, Any] | None:

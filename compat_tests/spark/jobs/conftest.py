@@ -68,4 +68,4 @@ def spark(jars: str) -> Any:
     support.lost_jvm()
     settings = [text for text in support.FAST if text.startswith("spark.")]
     options = argparse.Namespace(master="local[2]", jars=jars, spark_conf=settings)
-    return open_session(options, "tests", needs_kafka=True, sends=True)
+    return open_session(options, "tests", needs_kafka=True, needs_delta=True, sends=True)

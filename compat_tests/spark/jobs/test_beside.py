@@ -9,14 +9,14 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from kwire.spark import archive, lake
-from kwire.spark.archive_source import load_archive
+from kwire.spark import archive, replay
+from kwire.spark.archive_source import archive_frame
 from kwire.spark.job import Progress, parser_of
-from kwire.spark.lake_files import LocalLakeFiles
-from kwire.spark.lake_log import LakeLog
+from kwire.spark.lake import Archive, offsets_of
 from kwire.spark.maintenance import maintain
 from kwire.testing.cluster import Broker
 from tests.support import kafka_client as client
+from tests.support import spark as support
 from tests.support.kafka_client import Sent
 from tests.support.spark import Outcome
 
@@ -47,7 +47,7 @@ def test_upkeep_beside_an_archive_and_readers(
         ],
     )
     options = options_of(
-        *("-b", at, "--topics", topic, "--lake", place, "--batch-records", "200", "--once"),
+        *("-b", at, "--topics", topic, "--lake", place, "--batch-records", "500", "--once"),
     )
     writer = archive.Archiver(options, Progress("archive", quiet=True), spark)
     writer.open()
@@ -61,26 +61,28 @@ def test_upkeep_beside_an_archive_and_readers(
         "--keep-replaced",
         "600",
     )
+    reading = parser_of(replay.JOB).parse_args(["-b", at, "--lake", place])
+    replay.JOB.check(reading)
     over = threading.Event()
 
     def keep_up() -> int:
         done = 0
-        log = LakeLog(LocalLakeFiles(place), "maintenance", "one")
-        log.open(1)
+        # Settings of writes are a session's: a job of its own has one of its own.
+        own = spark.newSession()
         while True:
             last = over.is_set()
-            lake.remove_orphans(log)
-            done += maintain(spark, log, keeping, Progress("m", quiet=True))["compacted_files"]
+            done += maintain(own, keeping, Progress("m", quiet=True))["compacted_files"]
             if last:
                 return done
 
     def read() -> int:
         looks = 0
         while not over.is_set():
-            log = load_archive(place)
-            files = log.state.select()
-            rows = lake.read_files(spark, place, files).select("partition", "offset")
-            assert rows.count() == rows.distinct().count() == sum(f.records for f in files)
+            seen = Archive(place, spark, "--lake")
+            (table,) = seen.select(None)
+            rows = archive_frame(spark, seen, reading).select("partition", "offset")
+            archived = sum(offsets_of(table.state).values())
+            assert rows.count() == rows.distinct().count() == archived
             looks += 1
         return looks
 
@@ -96,4 +98,4 @@ def test_upkeep_beside_an_archive_and_readers(
     assert run("audit", *sides).status == 0
     done = run("archive", "--lake", place, "--maintain-only")
     assert done.status == 0, done.stderr
-    assert spark.read.parquet(place).count() == count
+    assert support.table(spark, place, topic).count() == count

@@ -9,12 +9,10 @@ import signal
 import struct
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
-from kwire.spark.lake_log import RECORDS
 from kwire.testing.cluster import Broker
 from tests.support import kafka_client as client
 from tests.support import spark as support
@@ -52,13 +50,10 @@ def test_an_archive_goes_on_until_it_is_stopped(
     )
 
     def archived() -> int:
-        from kwire.spark.archive_source import load_archive
-        from kwire.spark.lake_files import LocalLakeFiles
-        from kwire.spark.lake_log import LakeLog
-
-        if not LakeLog(LocalLakeFiles(lake)).exists():
-            return 0
-        return sum(file.records for file in load_archive(lake).state.files.values())
+        found = pathlib.Path(lake).glob("*")
+        tables = [place for place in found if (place / "_delta_log" / f"{0:020d}.json").exists()]
+        names = [place.name.partition(".")[2] for place in tables]
+        return sum(support.table(spark, lake, name).count() for name in names)
 
     wait_until(lambda: archived() == 10, process, log)
     second = client.create(at, f"{first}-later", partitions=2)
@@ -74,13 +69,13 @@ def test_an_archive_goes_on_until_it_is_stopped(
     assert (summary["job"], summary["status"], summary["records"]) == ("archive", 0, 17)
     told = log.read_text()
     assert all(word in told for word in (" records, ", " MB/s, ", "lag 0", "stopping after"))
-    frame = spark.read.parquet(lake)
+    frame = support.table(spark, lake, second)
     assert frame.columns == [
         *("offset", "timestamp", "timestampType", "key", "value", "headers", "leaderEpoch"),
-        *("topic", "date", "partition"),
+        *("date", "partition"),
     ]
     day = datetime.datetime.fromtimestamp(BASE_MS / 1000, datetime.UTC).date()
-    folder = pathlib.Path(lake) / f"topic={second}" / f"date={day}" / "partition=1"
+    folder = pathlib.Path(lake) / f"topic.{second}" / f"date={day}" / "partition=1"
     assert list(folder.glob("*.parquet"))
 
 
@@ -100,9 +95,9 @@ def test_avro_values_are_decoded(
         *("--decode", "avro", "--schemas", str(tmp_path)),
     )
     assert done.status == 0, done.stderr
-    rows = spark.read.parquet(lake).orderBy("offset").collect()
+    rows = support.table(spark, lake, topic).orderBy("offset").collect()
     assert [(row.valueSchemaId, row.valueJson) for row in rows] == [(7, '{"a": 3}'), (None, None)]
-    dead = spark.read.parquet(f"{lake}/_dead_letter").orderBy("offset").collect()
+    dead = support.dead_letters(spark, lake, topic).orderBy("offset").collect()
     assert [(row.offset, bytes(row["value"])) for row in dead] == list(enumerate(values))[1:4]
     assert all(row.reason for row in dead)
 
@@ -110,8 +105,9 @@ def test_avro_values_are_decoded(
 def test_what_the_options_choose_of_an_archive(
     broker: Broker, run: Run, lake: str, spark: Any
 ) -> None:
-    from kwire.spark.archive_source import archive_frame, chosen_files, load_archive
+    from kwire.spark.archive_source import archive_frame
     from kwire.spark.job import parser_of
+    from kwire.spark.lake import Archive
     from kwire.spark.replay import JOB
 
     at = broker.bootstrap
@@ -122,7 +118,7 @@ def test_what_the_options_choose_of_an_archive(
         [Sent(i % 3, b"k%d" % (i % 10), b"%d" % i, (), BASE_MS + i * 1000) for i in range(300)],
     )
     assert run("archive", "-b", at, "--topics", topic, "--lake", lake, "--once").status == 0
-    log = load_archive(lake)
+    archive = Archive(lake, spark, "--lake")
     second = datetime.datetime.fromtimestamp(BASE_MS / 1000 + 250, datetime.UTC)
     for arguments, count in (
         ((), 300),
@@ -139,8 +135,11 @@ def test_what_the_options_choose_of_an_archive(
     ):
         options = parser_of(JOB).parse_args(["-b", at, "--lake", lake, *arguments])
         JOB.check(options)
-        files = chosen_files(log, options)
-        assert archive_frame(spark, log, options, files).count() == count, arguments
+        rows = archive_frame(spark, archive, options)
+        assert rows.count() == count, arguments
+        tables = archive.select(options.topic_list)
+        found = {number for table in tables for number in table.places(options)}
+        assert {row.partition for row in rows.select("partition").distinct().collect()} <= found
 
 
 def test_an_audit_of_segment_files(durable: Broker, run: Run) -> None:
@@ -301,60 +300,6 @@ def test_lag_of_partitions_where_nothing_happens(spark: Any) -> None:
     ]
 
 
-def test_two_writers_of_one_lake_at_the_same_time(spark: Any, tmp_path: pathlib.Path) -> None:
-    """Hadoop gathers what all of them write to a folder in one place: the first that is done moves
-    all of it to where it belongs, and removes what is still being written. Each has its own."""
-    from pyspark.sql import functions as f
-
-    from kwire.spark import lake
-
-    place = tmp_path / "lake [1]"
-    root = str(place)
-    schema = "topic string, date string, partition int, offset bigint, timestamp timestamp"
-
-    def rows(topic: str, count: int, tasks: int = 1) -> Any:
-        return spark.range(0, count, 1, tasks).select(
-            f.lit(topic).alias("topic"),
-            f.lit("1970-01-01").alias("date"),
-            f.lit(0).alias("partition"),
-            f.col("id").alias("offset"),
-            f.timestamp_millis("id").alias("timestamp"),
-        )
-
-    started, goes_on = tmp_path / "started", tmp_path / "goes on"
-
-    def in_the_middle(batches: Any) -> Any:
-        started.touch()
-        while not goes_on.exists():
-            time.sleep(0.05)
-        yield from batches
-
-    def gathered() -> list[str]:
-        """Files of tasks that are done, of a job that is not."""
-        found = place.glob("_temporary/*/task_*/topic=slow/*/*/*.parquet")
-        return [path.name for path in found]
-
-    def write(topic: str, frame: Any) -> list[Any]:
-        return lake.write_table(spark, frame, root, RECORDS, f"{topic}.session.1", "zstd")
-
-    with ThreadPoolExecutor(1) as threads:
-        slow = rows("slow", 30).mapInArrow(in_the_middle, schema)
-        first = threads.submit(write, "slow", slow.union(rows("slow", 20, 2)))
-        try:
-            while not (started.exists() and gathered()):
-                assert not first.done(), first.result()
-                time.sleep(0.05)
-            before = gathered()
-            assert [file.records for file in write("quick", rows("quick", 10))] == [10]
-            assert set(before) <= set(gathered())
-            assert not list(place.glob("topic=slow"))
-        finally:
-            goes_on.touch()
-        assert sum(file.records for file in first.result()) == 50
-    left = [path.name for path in place.iterdir()]
-    assert sorted(left) == ["topic=quick", "topic=slow"]
-
-
 def test_shares_of_hot_keys_are_of_all_bytes(spark: Any) -> None:
     from pyspark.sql import functions as f
 
@@ -427,8 +372,9 @@ def test_no_job_brings_records_to_the_driver(
 def test_plans_scale_with_partitions(broker: Broker, run: Run, lake: str, spark: Any) -> None:
     """A task a partition where records are read and sent; nothing is brought to one task."""
     from kwire.spark import audit, profiles
-    from kwire.spark.archive_source import archive_frame, chosen_files, load_archive
+    from kwire.spark.archive_source import archive_frame
     from kwire.spark.job import Progress, parser_of
+    from kwire.spark.lake import Archive
     from kwire.spark.replay import JOB, Replay
     from kwire.spark.topic_source import read_ranges
 
@@ -448,9 +394,9 @@ def test_plans_scale_with_partitions(broker: Broker, run: Run, lake: str, spark:
     options = parser_of(JOB).parse_args(["-b", at, "--lake", lake])
     JOB.check(options)
     replay = Replay(options, Progress("replay", quiet=True))
-    log = load_archive(lake)
-    replay.prepare(log)
-    rows = replay.rows(archive_frame(spark, log, options, chosen_files(log, options)))
+    archive = Archive(lake, spark, "--lake")
+    replay.prepare(archive)
+    rows = replay.rows(archive_frame(spark, archive, options))
     assert plan_of(rows).count("Exchange") == 1
     tasks = rows.rdd.mapPartitions(
         lambda found: [sorted({row["partition"] for row in found})]

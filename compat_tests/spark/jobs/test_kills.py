@@ -30,13 +30,12 @@ def test_archive_survives_kills_of_driver_and_broker(
     log = tmp_path / "log"
     arguments = ("-b", at, "--topics", topic, "--lake", lake, "--jars", jars, "--once")
     small = ("--batch-records", "2500")
-    commits = pathlib.Path(lake) / "_kwire" / "commits"
 
     def committed() -> int:
-        return len(list(commits.glob("*.json"))) if commits.exists() else 0
+        return support.commits(lake)
 
     def attempts() -> int:
-        return len(list(pathlib.Path(lake).rglob("*.parquet")))
+        return len(list(pathlib.Path(lake).rglob("partition=*/*.parquet")))
 
     # Before a commit: files of an attempt are there, nothing says that they count.
     process = support.start_process("archive", *arguments, *small, log=log)

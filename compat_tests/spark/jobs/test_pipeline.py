@@ -148,20 +148,22 @@ def test_archive_compaction_and_retention(broker: Broker, run: Run, lake: str, s
     topic = client.create(at, partitions=2)
     client.send(at, topic, random_records(3, 1000, 2))
     arguments = ("-b", at, "--topics", topic, "--lake", lake, "--once")
-    done = run("archive", *arguments, "--batch-records", "250", "--compact", "--files-min", "2")
+    compacting = ("--compact", "--files-min", "2", "--keep-replaced", "0")
+    done = run("archive", *arguments, "--batch-records", "250", *compacting)
     assert done.status == 0, done.stderr
     assert done.summary is not None
     assert done.summary["batches"] >= 4
     assert done.summary["compacted_files"] > 0
-    files = list(pathlib.Path(lake).rglob("*.parquet"))
+    files = list(pathlib.Path(lake).rglob("partition=*/*.parquet"))
     folders = {file.parent for file in files}
     assert len(files) == len(folders)
-    assert spark.read.parquet(lake).count() == 1000
+    assert support.table(spark, lake, topic).count() == 1000
     audited = run("audit", "-b", at, "--left", f"topic:{topic}", "--right", f"archive:{lake}")
     assert audited.status == 0, audited.summary
-    gone = run("archive", "--lake", lake, "--maintain-only", "--retention-days", "1")
+    retention = ("--retention-days", "1", "--keep-replaced", "0")
+    gone = run("archive", "--lake", lake, "--maintain-only", *retention)
     assert gone.status == 0, gone.stderr
-    assert not list(pathlib.Path(lake).rglob("*.parquet"))
+    assert not list(pathlib.Path(lake).rglob("partition=*/*.parquet"))
     again = run("archive", *arguments)
     assert again.summary is not None
     assert again.summary["records"] == 0
@@ -179,13 +181,13 @@ def test_undecodable_values_are_dead_letters(
     assert done.status == 0, done.stderr
     assert done.summary is not None
     assert (done.summary["records"], done.summary["dead_letters"]) == (6, 3)
-    rows = spark.read.parquet(lake).orderBy("offset").collect()
+    rows = support.table(spark, lake, topic).orderBy("offset").collect()
     assert [(row.valueJson, row.valueSchemaId) for row in rows] == [
         ('{"a": 1}', None),
         ("[1, 2]", 7),
         (None, None),
     ]
-    dead = spark.read.parquet(f"{lake}/_dead_letter").orderBy("offset").collect()
+    dead = support.dead_letters(spark, lake, topic).orderBy("offset").collect()
     assert [bytes(row.value) for row in dead] == [values[2], values[3], values[5]]
     assert all(row.reason for row in dead)
     audited = run("audit", "-b", at, "--left", f"topic:{topic}", "--right", f"archive:{lake}")
@@ -314,10 +316,14 @@ def test_transactions_and_batches_that_hold_only_markers(
     assert done.status == 0, done.stderr
     assert done.summary is not None
     assert done.summary["offsets"] == {f"{topic}-0": 7}
-    assert [row.offset for row in spark.read.parquet(lake).orderBy("offset").collect()] == [0, 5]
+    assert [
+        row.offset for row in support.table(spark, lake, topic).orderBy("offset").collect()
+    ] == [0, 5]
     producer.commit_transaction(30)
     assert run("archive", "-b", at, "--topics", topic, "--lake", lake, "--once").status == 0
-    assert [row.offset for row in spark.read.parquet(lake).orderBy("offset").collect()] == [0, 5, 7]
+    assert [
+        row.offset for row in support.table(spark, lake, topic).orderBy("offset").collect()
+    ] == [0, 5, 7]
     audited = run("audit", "-b", at, "--left", f"topic:{topic}", "--right", f"archive:{lake}")
     assert audited.status == 0, audited.summary
 

@@ -87,11 +87,15 @@ def test_archive_killed_at_random(
     assert audited.status == 0, audited.summary
     assert audited.summary is not None
     assert audited.summary["right"]["records"] == RECORDS
-    # Nothing lies in the lake that no commit names: a plain reader sees each record once as well.
+    # Nothing is left in the table's folder that no commit has named.
     again = run("archive", "-b", at, "--topics", topic, "--lake", lake, "--once")
     assert again.summary is not None
     assert again.summary["records"] == 0
-    assert spark.read.parquet(lake).count() == RECORDS
+    assert support.table(spark, lake, topic).count() == RECORDS
+    kept = run("archive", "--lake", lake, "--maintain-only", "--keep-replaced", "0")
+    assert kept.status == 0, kept.stderr
+    files = pathlib.Path(lake).rglob("partition=*/*.parquet")
+    assert len(list(files)) == len(support.table(spark, lake, topic).inputFiles())
 
 
 @pytest.mark.parametrize("seed", seeds(1))

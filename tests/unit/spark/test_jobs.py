@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import subprocess
 import sys
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from kwire.protocol.records.partitioner import murmur2, partition_of
-from kwire.spark import archive, audit, commands, job, mirror, profiles, replay
+from kwire.spark import archive, audit, commands, convert, job, mirror, profiles, query, replay
 from kwire.spark.archive_source import parse_time
 from kwire.spark.job import Progress, one_line, parser_of
 from kwire.spark.sending import RateLimit, Runs
@@ -18,14 +19,16 @@ from kwire.spark.session import connector_version, jars_in
 from kwire.spark.topic_source import limit_ranges, ranges_lag
 from kwire.spark.usage import JobError, UsageError
 
-JOBS = [archive.JOB, replay.JOB, mirror.JOB, audit.JOB, profiles.JOB]
+JOBS = [
+    *(archive.JOB, replay.JOB, mirror.JOB, audit.JOB, profiles.JOB, query.JOB, convert.JOB),
+]
 
 
 @pytest.mark.parametrize("one", JOBS, ids=lambda one: one.name)
 def test_help_has_an_example_that_parses(one: job.Job, capsys: pytest.CaptureFixture[str]) -> None:
     assert job.run_job(one, ["--help"]) == 0
     assert one.example in capsys.readouterr().out
-    words = one.example.replace("'", "").split()[3:]
+    words = shlex.split(one.example)[3:]
     parser_of(one).parse_args(words)
 
 
@@ -234,6 +237,20 @@ MIRROR = ("mirror", "-b", NOWHERE, "--to", NOWHERE, "--alias", "a", "--to-alias"
             "ssl",
         ),
         (("profile", "--source", "segments:{}", "--partition-mb", "inf"), "not a finite number"),
+        (("archive", "-b", NOWHERE, "--topics", "a", "--lake", "{}/old"), "run: kwire spark lake"),
+        (("archive", "-b", NOWHERE, "--topics", "a", "--lake", "{}/half"), "half converted; run"),
+        (("archive", "-b", NOWHERE, "--topics", "a", "--lake", "{}/table"), "is a table itself"),
+        (("audit", "--left", "archive:{}/old", "--right", "archive:{}"), "run: kwire spark lake"),
+        (("audit", "--left", "archive:{}", "--right", "archive:{}"), "no archive there"),
+        (("replay", "-b", NOWHERE, "--lake", "{}/half"), "half converted; run"),
+        (("lake", "convert", "--lake", "{}/table"), "is a lake of Delta tables already"),
+        (("lake", "convert", "--lake", "{}"), "no lake there"),
+        (("lake", "convert"), "--lake is needed"),
+        (("query", "select 1"), "--lake or --bootstrap is needed"),
+        (("query", "select 1", "--lake", "{}"), "no archive there"),
+        (("query", "select 1", "--lake", "{}/table", "--rows", "0"), "--rows 0"),
+        (("query", "select 1", "--lake", "{}/table", "--as-of", "soon"), "--as-of soon"),
+        (("audit", "--left", "archive:{}/table", "--right", "archive:{}", "--as-of", "-1"), "-1"),
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else "",
 )
@@ -249,6 +266,10 @@ def test_what_cannot_work_is_said_in_one_line_before_spark_starts(
     for module in ("pyspark", "pyarrow", "pandas", "confluent_kafka"):
         pytest.importorskip(module)
     (tmp_path / "file").write_text("")
+    old, log = "_kwire/commits", "topic.t/_delta_log"
+    for folder in (f"old/{old}", f"half/{old}", f"half/{log}", "table/_delta_log"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / f"{0:020d}.json").write_text("{}")
     monkeypatch.setattr("kwire.spark.session.open_session", None)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     name, *rest = (text.replace("{}", str(tmp_path)) for text in arguments)

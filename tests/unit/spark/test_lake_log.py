@@ -16,11 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kwire.log.files import write_atomically
-from kwire.spark import lake, lake_files
-from kwire.spark.archive_source import load_archive
+from kwire.spark import lake_files
 from kwire.spark.lake_files import FileInfo, LocalLakeFiles, open_lake_files
 from kwire.spark.lake_log import RECORDS, STATE_EVERY, Commit, DataFile, LakeLog, LakeState
-from kwire.spark.usage import FinalError, JobError
+from kwire.spark.maintenance import OldFile, expired
+from kwire.spark.usage import FinalError
 
 DAY_MS = 86_400_000
 
@@ -124,15 +124,11 @@ class KillingFiles(LocalLakeFiles):
 
 
 def archive_all(files: LocalLakeFiles, session: str, end: int) -> None:
-    """What the archive job does with its lake, without Spark: a batch of ten offsets at a time."""
+    """What a job does with its log: a batch of ten offsets at a time."""
     log = LakeLog(files, "w", session)
     log.open(1)
-    lake.remove_orphans(log)
     while (start := log.state.offsets.get(("t", 0), 0)) < end:
         file = data_file(f"w.{session}.{start:06d}-0.parquet", first=start)
-        target = Path(files.root) / file.path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(",".join(map(str, range(start, start + 10))))
         log.commit(log.new_commit("append", 2, add=[file], offsets={("t", 0): start + 10}))
 
 
@@ -148,9 +144,8 @@ def test_killed_anywhere_nothing_is_twice_and_nothing_missing(
         except KilledError:
             continue
     archive_all(LocalLakeFiles(str(root)), "last", 100)
-    found: list[int] = []
-    for path in root.rglob("*.parquet"):
-        found += map(int, path.read_text().split(","))
+    files = LakeLog(LocalLakeFiles(str(root))).load().files.values()
+    found = [at for file in files for at in range(file.first_offset, file.last_offset + 1)]
     assert sorted(found) == list(range(100))
 
 
@@ -212,53 +207,24 @@ def with_files(files: Iterable[DataFile]) -> LakeState:
     return state
 
 
-def test_small_files_are_joined_up_to_the_target() -> None:
-    files = [data_file(f"f{i}", first=10 * i, size=30) for i in range(5)]
-    files.append(data_file("large", first=990, size=80))
-    found = lake.small_files(with_files(files), target_bytes=100, files_min=2)
-    assert [[file.path[-2:] for file in files] for files in found[0][1]] == [
-        ["f0", "f1", "f2"],
-        ["f3", "f4"],
-    ]
-    assert lake.small_files(with_files(files), target_bytes=100, files_min=6) == []
-    assert lake.small_files(with_files(files[:1]), target_bytes=100, files_min=2) == []
-
-
-def test_retention_takes_old_dates_then_the_oldest_over_the_size() -> None:
+def test_retention_takes_old_files_then_the_oldest_over_the_size() -> None:
     """Years of more than four digits are later than others, though not as text."""
-    files = [
-        data_file("a", day=20_454),
-        data_file("b", date="2026-01-02", first=5, day=20_455),
-        data_file("c", date="2026-01-02", first=1, day=20_455),
-        data_file("d", date="+57742-12-06", day=20_370_370),
-    ]
     day_ms = 20_455 * DAY_MS
+    files = [
+        OldFile(day_ms - 1, "a", 100, 0),
+        OldFile(day_ms + 5, "b", 100, 1),
+        OldFile(day_ms + 1, "c", 100, 0),
+        OldFile(20_370_370 * DAY_MS, "d", 100, 0),
+    ]
 
-    def names(**arguments: Any) -> list[str]:
-        return [path[-1] for path in lake.expired(with_files(files), **arguments)]
+    def names(before_ms: int | None, size_bytes_max: int | None) -> list[str]:
+        return [file.path for file in expired(files, before_ms, size_bytes_max)]
 
-    assert names(before_ms=day_ms, size_bytes_max=None) == ["a"]
-    assert names(before_ms=None, size_bytes_max=250) == ["a", "c"]
-    assert names(before_ms=day_ms, size_bytes_max=250) == ["a", "c"]
-    assert names(before_ms=None, size_bytes_max=None) == []
-    assert names(before_ms=None, size_bytes_max=0) == ["a", "c", "b", "d"]
-
-
-def test_orphans_are_the_own_files_that_no_commit_names(tmp_path: Path) -> None:
-    log = opened(tmp_path, "s")
-    kept = data_file("w.s.1-0.parquet")
-    log.commit(log.new_commit("append", 1, add=[kept]))
-    folder = tmp_path / "topic=t" / "date=2026-01-01" / "partition=0"
-    folder.mkdir(parents=True)
-    for name in ("w.s.1-0.parquet", "w.s.2-0.parquet", "w.old.1-0.parquet", "w2.s.1-0.parquet"):
-        (folder / name).write_text("")
-    other = opened(tmp_path, "another", "w2")
-    assert lake.remove_orphans(other) == 1
-    lake.discard_session(log)
-    found = ["w.old.1-0.parquet", "w.s.1-0.parquet"]
-    assert sorted(path.name for path in folder.iterdir()) == found
-    assert lake.remove_orphans(log) == 1
-    assert [path.name for path in folder.iterdir()] == ["w.s.1-0.parquet"]
+    assert names(day_ms, None) == ["a"]
+    assert names(None, 250) == ["a", "c"]
+    assert names(day_ms, 250) == ["a", "c"]
+    assert names(None, None) == []
+    assert names(None, 0) == ["a", "c", "b", "d"]
 
 
 def test_a_full_disk_leaves_no_draft_of_a_commit(
@@ -290,7 +256,7 @@ def test_a_damaged_commit_is_named(tmp_path: Path, data: bytes) -> None:
     with pytest.raises(FinalError, match=f"{damaged} is damaged"):
         opened(tmp_path, "s2")
     with pytest.raises(FinalError, match=f"{damaged} is damaged"):
-        load_archive(str(tmp_path))
+        LakeLog(LocalLakeFiles(str(tmp_path))).load()
 
 
 def test_a_commit_that_is_missing_is_named(tmp_path: Path) -> None:
@@ -334,21 +300,6 @@ def test_a_commit_counts_though_the_state_behind_it_cannot_be_written(
         append(log, batch * 10)
     again = LakeLog(LocalLakeFiles(str(tmp_path)))
     assert vars(again.load()) == vars(log.state)
-
-
-def test_files_that_hold_other_records_than_were_written_are_not_committed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Another writer that fails empties the place where Hadoop gathers files: it was not seen."""
-    folders = {("t", "2026-01-01", "0")}
-    files = [data_file("a"), data_file("b")]
-    monkeypatch.setattr(lake, "write_frame", lambda *_: (folders, records))
-    monkeypatch.setattr(lake, "written_files", lambda *_: files)
-    records = 20
-    assert lake.write_table(None, None, "/lake", RECORDS, "w.s.1", "zstd") == files
-    for records in (19, 30):
-        with pytest.raises(JobError, match=f"{records} records were written to /lake, .* 20"):
-            lake.write_table(None, None, "/lake", RECORDS, "w.s.1", "zstd")
 
 
 HOLDER = """

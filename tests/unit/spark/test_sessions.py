@@ -10,16 +10,17 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from kwire.spark import archive, batching, maintenance, mirror, mirror_offsets
+from kwire.spark import archive, batching, mirror, mirror_offsets
 from kwire.spark.archive import Archiver
 from kwire.spark.cluster import EARLIEST, LATEST, Partition, TopicInfo
 from kwire.spark.job import Job, Progress, parser_of
-from kwire.spark.lake_files import LocalLakeFiles
-from kwire.spark.lake_log import RECORDS, DataFile, LakeLog
+from kwire.spark.lake import DEAD_LETTERS, RECORDS, table_path
 from kwire.spark.mirror import Mirror
 from kwire.spark.mirror_offsets import entry
 from kwire.spark.topic_source import Ranges
-from kwire.spark.usage import FinalError, JobError
+from kwire.spark.topic_table import Added, TopicTable, Write
+from kwire.spark.usage import FinalError, UsageError
+from tests.support.tables import Commit, FakeTransaction, KilledError, Tables
 
 pytest.importorskip("pyspark")
 pytest.importorskip("confluent_kafka")
@@ -50,23 +51,35 @@ class FakeCluster:
 
 
 class FakeArchiver(Archiver):
-    """Its files hold nothing; `on_write` happens while a batch is written."""
+    """Its frames are lists of (partition, offset); `on_write` happens while a batch is written."""
 
     on_write: Callable[[], None] = staticmethod(lambda: None)
+    tables_of_lake: Tables
 
-    def _write(self, ranges: Ranges, prefix: str) -> list[Any]:
-        found = []
-        for (topic, number), (start, end) in ranges.items():
-            path = f"topic={topic}/date=2026-01-01/partition={number}/{prefix}-0.parquet"
-            target = Path(self.root) / path
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_text("x")
-            day, count = "2026-01-01", end - start
-            found.append(
-                DataFile(path, RECORDS, topic, day, number, count, 1, start, end - 1, 0, 0)
-            )
+    def new_table(self, topic: str) -> TopicTable:
+        return TopicTable(self.root, topic, self.writer, self.tables_of_lake.open, decodes=True)
+
+    def _write(self, ranges: Ranges, records: Write, dead_letters: Write) -> Added:
+        rows = [(n, at) for (_, n), (start, end) in ranges.items() for at in range(start, end)]
+        good = records([row for row in rows if row[1] % 5])
+        added = Added(good, dead_letters([row for row in rows if row[1] % 5 == 0]))
         self.on_write()
-        return found
+        return added
+
+
+LAKES: dict[Path, Tables] = {}
+
+
+def rows_of(lake: Path, topic: str = "t") -> list[tuple[int, int]]:
+    """What the tables of a topic hold."""
+    tables = LAKES[lake]
+    kinds = (RECORDS, DEAD_LETTERS)
+    return sorted(row for kind in kinds for row in tables.rows(table_path(str(lake), kind, topic)))
+
+
+def named_files(lake: Path) -> set[str]:
+    """The data files that a commit has named."""
+    return {path for found in LAKES[lake].commits.values() for one in found for path in one.files}
 
 
 def options_of(job: Job, *arguments: str) -> argparse.Namespace:
@@ -82,6 +95,7 @@ def archiver(lake: Path, cluster: FakeCluster, *arguments: str) -> FakeArchiver:
     )
     made = FakeArchiver(options, Progress("archive", quiet=True), MagicMock())
     made.cluster = cluster  # type: ignore[assignment]
+    made.tables_of_lake = LAKES.setdefault(lake, Tables(lake))
     return made
 
 
@@ -110,42 +124,116 @@ def test_a_replaced_session_removes_nothing_of_the_newer_one(tmp_path: Path) -> 
     old.on_write = replaced  # type: ignore[method-assign]
     with pytest.raises(FinalError, match="taken over"):
         old.run()
-    assert [file.path for file in new.log.state.files.values()] == [
-        str(path.relative_to(tmp_path)) for path in data_files(tmp_path)
-    ]
-    assert new.log.state.offsets == {("t", 0): 10}
+    assert len(data_files(tmp_path)) == 2
+    assert rows_of(tmp_path) == [(0, at) for at in range(10)]
+    assert new.offsets() == {("t", 0): 10}
 
 
-def test_a_commit_whose_answer_was_lost_counts_and_keeps_its_files(tmp_path: Path) -> None:
-    """The retry read the state before it, and removed what it had just committed."""
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_commit_whose_answer_was_lost_counts_and_keeps_its_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """The retry read the state before it, and removed what it had just committed. That of dead
+    letters, the first of the two, was made again."""
     cluster = FakeCluster(t=("id", 0, 10))
     one = archiver(tmp_path, cluster)
     one.open()
-    create = one.log.files.create
+    commit = FakeTransaction.commit
+    left = [number]
 
-    def lost(path: str, data: bytes) -> bool:
-        create(path, data)
-        one.log.files.create = create  # type: ignore[method-assign]
-        raise OSError("no answer")
+    def lost(self: FakeTransaction, applications: Any, **more: Any) -> int:
+        version = commit(self, applications, **more)
+        left[0] -= 1
+        if left[0] == -1:
+            raise OSError("no answer")
+        return version
 
-    one.log.files.create = lost  # type: ignore[method-assign]
+    monkeypatch.setattr(FakeTransaction, "commit", lost)
     one.run()
-    assert len(data_files(tmp_path)) == len(one.log.state.files) == 1
-    assert one.log.state.offsets == {("t", 0): 10}
+    assert one.offsets() == {("t", 0): 10}
+    assert rows_of(tmp_path) == [(0, at) for at in range(10)]
+    assert {path.name for path in data_files(tmp_path)} == named_files(tmp_path)
 
 
-def test_a_name_that_the_own_upload_took_is_no_other_writer(tmp_path: Path) -> None:
-    class Store(LocalLakeFiles):
-        """An object store that uploads twice and answers for the second time."""
+def test_a_replaced_session_takes_nothing_out_of_the_newer_ones_hands(tmp_path: Path) -> None:
+    """What it lists at its end can be what the newer one is writing, in files and dead letters."""
+    cluster = FakeCluster(t=("id", 0, 10))
+    old, new = archiver(tmp_path, cluster), archiver(tmp_path, cluster)
+    old.open()
+    new.open()
+    seen: list[int] = []
 
-        def create(self, path: str, data: bytes) -> bool:
-            super().create(path, data)
-            return super().create(path, data)
+    def ended() -> None:
+        for step in (old.remove_left_overs, old.tables["t"].recover):
+            with pytest.raises(FinalError, match="taken over"):
+                step()
+        table = old.tables["t"]
+        table.offsets = {}
+        with pytest.raises(FinalError, match="taken over"):
+            table._remove_unfinished()
+        seen.append(len(data_files(tmp_path)))
 
-    log = LakeLog(Store(str(tmp_path)), "w", "s")
-    log.open(1)
-    log.commit(log.new_commit("append", 2, offsets={("t", 0): 5}))
-    assert log.state.version == 1
+    new.on_write = ended  # type: ignore[method-assign]
+    new.run()
+    assert seen == [2]
+    assert rows_of(tmp_path) == [(0, at) for at in range(10)]
+
+
+def test_a_data_file_that_is_gone_before_the_commit_is_written_again(tmp_path: Path) -> None:
+    """What a batch has written is looked at before it counts."""
+    one = archiver(tmp_path, FakeCluster(t=("id", 0, 10)))
+    one.open()
+
+    def emptied() -> None:
+        one.on_write = lambda: None  # type: ignore[method-assign]
+        for path in data_files(tmp_path):
+            path.unlink()
+
+    one.on_write = emptied  # type: ignore[method-assign]
+    one.run()
+    assert len(data_files(tmp_path)) == 2
+    assert rows_of(tmp_path) == [(0, at) for at in range(10)]
+
+
+def test_killed_anywhere_nothing_is_twice_and_nothing_missing(tmp_path: Path) -> None:
+    """Records and dead letters are two commits: what is between them counts for neither."""
+    cluster = FakeCluster(t=("id", 0, 23))
+    for steps in range(60):
+        lake = tmp_path / str(steps)
+        for allowed in (steps, steps // 2, None):
+            one = archiver(lake, cluster, "--batch-records", "7")
+            one.tables_of_lake.steps = allowed
+            try:
+                one.open()
+                one.run()
+            except KilledError:
+                continue
+        assert rows_of(lake) == [(0, at) for at in range(23)], steps
+        assert {path.name for path in data_files(lake)} == named_files(lake), steps
+
+
+def test_what_is_no_archive_of_the_topic_is_refused(tmp_path: Path) -> None:
+    """A table of another topic or program, one that forgets, rows that nobody accounts for."""
+    cluster = FakeCluster(t=("id", 0, 10))
+    archiver(tmp_path, cluster).open()
+    tables = LAKES[tmp_path]
+    path = table_path(str(tmp_path), RECORDS, "t")
+    (first,) = tables.commits[path]
+    assert first.metadata is not None
+    known = first.metadata["configuration"]
+    for changed, words in (
+        ({"kwire.topic": "other"}, "is the table of topic other"),
+        ({"kwire.format": "7"}, "is a table of another program"),
+        ({"delta.setTransactionRetentionDuration": "interval 1 day"}, "would forget"),
+    ):
+        tables.commits[path] = [
+            Commit(first.applications, {}, {**first.metadata, "configuration": known | changed})
+        ]
+        with pytest.raises(UsageError, match=words):
+            archiver(tmp_path, cluster).open()
+    tables.commits[path] = [Commit(first.applications, {"theirs": [(0, 3)]}, first.metadata)]
+    with pytest.raises(FinalError, match="offset 3 of partition 0 where nothing was archived"):
+        archiver(tmp_path, cluster).open()
 
 
 def test_a_session_that_fails_leaves_no_files(tmp_path: Path) -> None:
@@ -161,7 +249,8 @@ def test_a_session_that_fails_leaves_no_files(tmp_path: Path) -> None:
     first.on_write = overtaken  # type: ignore[method-assign]
     with pytest.raises(FinalError, match="archived by another writer"):
         first.run()
-    assert [path.name.split(".")[0] for path in data_files(tmp_path)] == ["other"]
+    assert {path.name.split(".")[0] for path in data_files(tmp_path)} == {"other"}
+    assert rows_of(tmp_path) == [(0, at) for at in range(10)]
 
 
 def test_from_latest_archives_what_comes_behind_the_first_look(tmp_path: Path) -> None:
@@ -175,8 +264,7 @@ def test_from_latest_archives_what_comes_behind_the_first_look(tmp_path: Path) -
     again = archiver(tmp_path, cluster, "--from", LATEST)
     again.open()
     again.run()
-    found = list(again.log.state.files.values())
-    assert [(file.first_offset, file.last_offset) for file in found] == [(10, 13)]
+    assert rows_of(tmp_path) == [(0, at) for at in range(10, 14)]
 
 
 def test_a_topic_made_anew_while_a_batch_is_read_is_not_archived_as_the_old_one(
@@ -193,7 +281,7 @@ def test_a_topic_made_anew_while_a_batch_is_read_is_not_archived_as_the_old_one(
     with pytest.raises(FinalError, match="deleted and created again"):
         one.run()
     assert data_files(tmp_path) == []
-    assert one.log.state.offsets == {}
+    assert one.offsets() == {}
 
 
 def test_a_topic_that_is_gone_behind_its_last_batch_is_archived(tmp_path: Path) -> None:
@@ -202,7 +290,7 @@ def test_a_topic_that_is_gone_behind_its_last_batch_is_archived(tmp_path: Path) 
     one.open()
     one.on_write = lambda: cluster.at.pop("t") and None  # type: ignore[method-assign]
     one.run()
-    assert one.log.state.offsets == {("t", 0): 10}
+    assert one.offsets() == {("t", 0): 10}
 
 
 def test_a_log_that_was_truncated_is_told(tmp_path: Path) -> None:
@@ -247,7 +335,7 @@ def test_stopped_between_batches_once_is_not_complete(tmp_path: Path) -> None:
     one.on_write = stop  # type: ignore[method-assign]
     one.run()
     assert not one.is_complete
-    assert one.log.state.offsets == {("t", 0): 5}
+    assert one.offsets() == {("t", 0): 5}
     rest = archiver(tmp_path, FakeCluster(t=("id", 0, 10)))
     rest.open()
     rest.run()
@@ -374,6 +462,7 @@ def test_topics_that_go_are_told_once(
     one = FakeArchiver(options, Progress("archive"), MagicMock())
     source = FakeCluster(t=("id", 0, 10), u=("u", 0, 0))
     one.cluster = source  # type: ignore[assignment]
+    one.tables_of_lake = Tables(tmp_path)
     one.open()
     other = a_mirror(tmp_path / "state", source, FakeCluster())
     other.progress = Progress("mirror")
@@ -385,25 +474,6 @@ def test_topics_that_go_are_told_once(
         "mirror: topic u is gone from the source; its copy stays\n",
     ):
         assert told.count(line) == 1
-
-
-def test_compaction_that_fails_leaves_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its files stayed, and plain readers saw their records twice until it was run again."""
-    one = archiver(tmp_path, FakeCluster(t=("id", 0, 10)), "--batch-records", "1", "--compact")
-    one.open()
-    one.run()
-    before = data_files(tmp_path)
-
-    def join(spark: Any, log: LakeLog, *_: Any) -> int:
-        (before[0].parent / f"{log.writer}.{log.session}.c000001-0.parquet").touch()
-        raise JobError("replaced by another writer")
-
-    monkeypatch.setattr(maintenance, "_join", join)
-    with pytest.raises(JobError, match="another writer"):
-        maintenance.compact(None, one.log, one.options, one.progress)
-    assert data_files(tmp_path) == before
 
 
 @pytest.mark.usefixtures("sends_nothing")

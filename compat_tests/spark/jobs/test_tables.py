@@ -1,0 +1,344 @@
+"""The lake's tables in other hands: foreign commits, old lakes, other readers, other writers."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kwire.spark import convert, lake
+from kwire.spark.cluster import Cluster
+from kwire.spark.delta import DeltaTable
+from kwire.spark.job import Progress
+from kwire.spark.lake_files import LocalLakeFiles
+from kwire.testing.cluster import Broker
+from tests.support import kafka_client as client
+from tests.support import old_lakes
+from tests.support import spark as support
+from tests.support.kafka_client import Sent
+from tests.support.spark import Outcome
+
+Run = Callable[..., Outcome]
+BASE_MS = 1_760_000_000_000
+FOREIGN_COMMITS = 200
+
+
+def numbered(first: int, last: int, partitions: int = 2) -> list[Sent]:
+    return [
+        Sent(i % partitions, b"k%d" % (i % 7), b"%d" % i, (), BASE_MS + i)
+        for i in range(first, last)
+    ]
+
+
+def optimize_again(table: pathlib.Path, count: int) -> None:
+    """Commits of a compaction, `count` times: a file gives way to another with the same rows."""
+    log = table / "_delta_log"
+    version = max(int(path.stem) for path in log.glob("*.json"))
+    actions = map(json.loads, (log / f"{version:020d}.json").read_text().splitlines())
+    add = next(action["add"] for action in actions if "add" in action)
+    for number in range(version + 1, version + 1 + count):
+        folder = pathlib.PurePath(add["path"]).parent
+        new = {**add, "path": str(folder / f"optimized-{number}.parquet"), "dataChange": False}
+        shutil.copyfile(table / add["path"], table / new["path"])
+        remove = {
+            "path": add["path"],
+            "deletionTimestamp": add["modificationTime"],
+            "dataChange": False,
+            "extendedFileMetadata": True,
+            "partitionValues": add["partitionValues"],
+            "size": add["size"],
+        }
+        info = {"timestamp": add["modificationTime"], "operation": "OPTIMIZE"}
+        lines = ({"commitInfo": info}, {"remove": remove}, {"add": new})
+        text = "".join(json.dumps(line) + "\n" for line in lines)
+        (log / f"{number:020d}.json").write_text(text)
+        add = new
+
+
+def test_an_archive_goes_on_behind_foreign_commits_and_an_emptied_table(
+    broker: Broker, run: Run, lake: str, spark: Any
+) -> None:
+    """Another program compacts 200 times, the log is cleaned up to a checkpoint and retention takes
+    every record: where the archive goes on is still known."""
+    Foreign = pytest.importorskip("deltalake").DeltaTable
+    at, place = broker.bootstrap, pathlib.Path(lake)
+    topic = client.create(at, partitions=2)
+    client.send(at, topic, numbered(0, 100))
+    arguments = ("archive", "-b", at, "--topics", topic, "--lake", lake, "--once", "--quiet")
+    assert run(*arguments, "--batch-records", "50").status == 0
+    log = place / f"topic.{topic}" / "_delta_log"
+    Foreign(str(log.parent)).optimize.compact()
+    optimize_again(log.parent, FOREIGN_COMMITS)
+    assert Foreign(str(log.parent)).to_pyarrow_table(columns=["offset"]).num_rows == 100
+    retention = ("--retention-days", "1", "--keep-replaced", "0", "--quiet")
+    assert run("archive", "--lake", lake, "--maintain-only", *retention).status == 0
+    table = Foreign(str(log.parent))
+    table.alter.set_table_properties({"delta.logRetentionDuration": "interval 0 seconds"})
+    table.create_checkpoint()
+    table.cleanup_metadata()
+    version = Foreign(str(log.parent)).version()
+    left = sorted(path.name for path in log.glob("*.json"))
+    assert version > FOREIGN_COMMITS
+    assert f"{0:020d}.json" not in left
+    assert not list(place.rglob("partition=*/*.parquet"))
+    again = run(*arguments)
+    assert again.status == 0, again.stderr
+    assert again.summary is not None
+    assert (again.summary["records"], again.summary["offsets"]) == (
+        0,
+        {f"{topic}-0": 50, f"{topic}-1": 50},
+    )
+    client.send(at, topic, numbered(100, 120))
+    assert run(*arguments).status == 0
+    rows = support.table(spark, lake, topic).select("partition", "offset").collect()
+    assert sorted(map(tuple, rows)) == [(n, at) for n in (0, 1) for at in range(50, 60)]
+
+
+def test_damage_foreign_rows_and_newer_protocols_are_named(
+    broker: Broker, run: Run, lake: str, spark: Any
+) -> None:
+    at, place = broker.bootstrap, pathlib.Path(lake)
+    topic = client.create(at)
+    client.send(at, topic, numbered(0, 10, 1))
+    arguments = ("archive", "-b", at, "--topics", topic, "--lake", lake, "--once", "--quiet")
+    assert run(*arguments).status == 0
+    log = place / f"topic.{topic}" / "_delta_log"
+    sides = ("audit", "--left", f"archive:{lake}", "--right", f"archive:{lake}", "--quiet")
+
+    def damage(name: str, data: bytes) -> Callable[[], None]:
+        """Write a commit; what takes it back. delta-spark keeps what it has read by path."""
+        path, known = log / name, (log / name).read_bytes() if (log / name).exists() else None
+        path.write_bytes(data)
+        (log / f".{name}.crc").unlink(missing_ok=True)
+        spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+
+        def undo() -> None:
+            path.unlink() if known is None else path.write_bytes(known)
+            spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+
+        return undo
+
+    newest = f"{DeltaTable(spark, str(log.parent)).snapshot().version():020d}.json"
+    later = f"{DeltaTable(spark, str(log.parent)).snapshot().version() + 1:020d}.json"
+    feature = b'{"protocol":{"minReaderVersion":3,"minWriterVersion":7,"readerFeatures":["new"],'
+    feature += b'"writerFeatures":["new"]}}\n'
+    for name, data, status, words in (
+        (newest, b"", 3, f"{newest} is damaged"),
+        (newest, b"no json\n", 3, newest),
+        (later, feature, 2, "needs a newer Delta"),
+    ):
+        undo = damage(name, data)
+        for command in (arguments, sides):
+            done = run(*command)
+            assert (done.status, done.stderr.count("\n")) == (status, 1), (words, done.stderr)
+            assert words in done.stderr
+        undo()
+    foreign = (
+        support.table(spark, lake, topic).limit(1).selectExpr("* except(offset)", "77L offset")
+    )
+    foreign.write.format("delta").mode("append").save(str(log.parent))
+    done = run(*arguments)
+    assert (done.status, done.stderr.count("\n")) == (3, 1), done.stderr
+    assert "holds offset 77 of partition 0 where 10 comes next: another program" in done.stderr
+
+
+def test_an_old_lake_is_converted_and_archived_on(
+    broker: Broker, run: Run, spark: Any, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Cut off behind every step it is taken up again; no record is copied."""
+    at, place = broker.bootstrap, tmp_path / "lake"
+    topic = client.create(at, partitions=2)
+    client.send(
+        at,
+        topic,
+        [Sent(n, b"k", b"%d" % i, (), BASE_MS + i) for i in range(25) for n in (0, 1)],
+    )
+    topic_id = Cluster(at).describe([topic])[topic].topic_id
+    old_lakes.write_lake(place, {topic: topic_id}, partitions=2, batches=2)
+    before = sorted(path.name for path in place.rglob("*.parquet"))
+
+    class CutOffError(BaseException):
+        pass
+
+    class Files(LocalLakeFiles):
+        left = 0
+
+        def step(self) -> None:
+            self.left -= 1
+            if self.left < 0:
+                raise CutOffError
+
+        def move(self, path: str, target: str) -> None:
+            self.step()
+            super().move(path, target)
+
+        def delete(self, paths: Any) -> None:
+            for path in paths:
+                self.step()
+                super().delete([path])
+
+    cuts = 0
+    for steps in (1, 3, 4, 6, 8):
+        files = Files(str(place))
+        files.left = steps
+        try:
+            assert convert.Conversion(spark, files, Progress("lake", quiet=True)).run()
+            break
+        except CutOffError:
+            cuts += 1
+            refused = run("audit", "--left", f"archive:{place}", "--right", f"archive:{place}")
+            assert refused.status == 2
+            assert "kwire spark lake convert" in refused.stderr
+    assert cuts >= 3
+    if lake.is_old(LocalLakeFiles(str(place))):
+        done = run("lake", "convert", "--lake", str(place))
+        assert done.status == 0, done.stderr
+    after = sorted(path.name for path in place.rglob("partition=*/*.parquet"))
+    assert after == before
+    archived = run("archive", "-b", at, "--topics", topic, "--lake", str(place), "--once")
+    assert archived.status == 0, archived.stderr
+    assert archived.summary is not None
+    assert archived.summary["records"] == 10
+    audited = run("audit", "-b", at, "--left", f"topic:{topic}", "--right", f"archive:{place}")
+    assert audited.status == 0, audited.summary
+
+
+def test_a_conversion_that_is_killed(
+    run: Run, jars: str, spark: Any, tmp_path: pathlib.Path
+) -> None:
+    """kill -9 when the first table is there."""
+    from tests.support.spark_kills import kill, wait_until
+
+    place, log = tmp_path / "lake", tmp_path / "log"
+    topics = {f"t{number}": f"id{number}" for number in range(6)}
+    old_lakes.write_lake(place, topics, partitions=1, batches=2)
+    arguments = ("lake", "convert", "--lake", str(place), "--jars", jars)
+    process = support.start_process(*arguments, log=log)
+    wait_until(lambda: support.commits(str(place)) > 0, process, log)
+    kill(process)
+    assert run("lake", "convert", "--lake", str(place)).status in (0, 2)
+    for topic in topics:
+        rows = support.table(spark, str(place), topic).select("offset").collect()
+        rows += support.dead_letters(spark, str(place), topic).select("offset").collect()
+        assert sorted(row.offset for row in rows) == list(range(20)), topic
+
+
+def test_dead_letters_of_an_attempt_that_did_not_end(
+    broker: Broker, run: Run, lake: str, spark: Any
+) -> None:
+    """They are committed before the records; readers pass over them, the next archive takes them
+    out, also where a compaction has joined them with others."""
+    from pyspark.sql import functions as f
+
+    at = broker.bootstrap
+    topic = client.create(at)
+    values = [b"{no json" if i % 5 == 0 else b"%d" % i for i in range(20)]
+    client.send(at, topic, [Sent(0, None, value, (), BASE_MS) for value in values[:10]])
+    arguments = ("archive", "-b", at, "--topics", topic, "--lake", lake, "--once", "--quiet")
+    arguments += ("--decode", "json")
+    assert run(*arguments).status == 0
+    table = DeltaTable(spark, f"{lake}/dead_letter.{topic}")
+    left = table.begin()
+    rows = support.dead_letters(spark, lake, topic).withColumn("offset", f.col("offset") + 10)
+    left.write(rows, "w.s.", "zstd")
+    left.commit({"kwire:offset/0": 20}, time_ms=1)
+    assert table.optimize("partition = 0", {}) == 2
+    client.send(at, topic, [Sent(0, None, value, (), BASE_MS) for value in values[10:]])
+    sides = ("-b", at, "--left", f"topic:{topic}", "--right", f"archive:{lake}", "--quiet")
+    assert run("audit", *sides, "--common").status == 0
+    assert run(*arguments).status == 0
+    assert run("audit", *sides).status == 0
+    found = support.dead_letters(spark, lake, topic).select("offset").collect()
+    assert sorted(row.offset for row in found) == [0, 5, 10, 15]
+
+
+def test_versions_of_an_archive_and_tables_of_others(
+    broker: Broker, run: Run, lake: str, spark: Any, tmp_path: pathlib.Path
+) -> None:
+    at = broker.bootstrap
+    topic = client.create(at, partitions=2)
+    arguments = ("archive", "-b", at, "--topics", topic, "--lake", lake, "--once", "--quiet")
+    client.send(at, topic, numbered(0, 40))
+    assert run(*arguments).status == 0
+    table = DeltaTable(spark, f"{lake}/topic.{topic}")
+    version = table.snapshot().version()
+    client.send(at, topic, numbered(40, 60))
+    assert run(*arguments).status == 0
+    sides = ("--left", f"archive:{lake}", "--right", f"topic:{topic}", "-b", at, "--quiet")
+    old = run("audit", *sides, "--as-of", str(version))
+    assert old.summary is not None
+    assert (old.status, old.summary["left"]["records"]) == (1, 40)
+    assert run("audit", *sides, "--as-of", str(version), "--common").status == 0
+    target = f"{topic}-old"
+    replay = ("replay", "-b", at, "--lake", lake, "--to-topic", target, "--create", "--quiet")
+    sent = run(*replay, "--as-of", str(version))
+    assert sent.summary is not None
+    assert sent.summary["sent"] == 40, sent.stderr
+    wrong = run("audit", *sides, "--as-of", "999")
+    assert (wrong.status, wrong.stderr.count("\n")) == (2, 1), wrong.stderr
+    # A table that another program has made, with other types and without some columns.
+    other = str(tmp_path / "theirs")
+    columns = ("cast(partition as bigint) partition", "offset", "timestamp", "key", "value")
+    rows = support.table(spark, lake, topic).selectExpr(*columns, f"'{topic}' topic")
+    rows.write.format("delta").save(other)
+    left = ("audit", "-b", at, "--left", f"topic:{topic}", "--right", f"archive:{other}")
+    same = run(*left, "--ignore", "timestampType,headers")
+    assert same.status == 0, (same.stderr, same.summary)
+    spark.range(3).write.format("delta").save(str(tmp_path / "numbers"))
+    none = run("profile", "--source", f"archive:{tmp_path}/numbers", "--quiet")
+    assert (none.status, none.stderr.count("\n")) == (2, 1), none.stderr
+    assert "no column partition" in none.stderr
+
+
+def test_queries_by_name(
+    broker: Broker, run: Run, lake: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    at = broker.bootstrap
+    topic = client.create(at, partitions=2)
+    client.send(at, topic, numbered(0, 30))
+    archive = ("archive", "-b", at, "--topics", topic, "--lake", lake, "--once", "--quiet")
+    assert run(*archive).status == 0
+    client.send(at, topic, numbered(30, 34))
+    both = ("-b", at, "--lake", lake, "--quiet")
+    text = (
+        f"select (select count(*) from `{topic}`) a, (select count(*) from `topic:{topic}`) t, "
+        f"(select max(key) from `archive:{topic}`) k"
+    )
+    done = run("query", text, *both, "--summary", str(pathlib.Path(lake).parent / "s"))
+    assert done.status == 0, done.stderr
+    assert done.summary is not None
+    assert done.summary["rows"] == 1
+    for wrong in (f"drop table `{topic}`", "select 1 +", "select * from nowhere"):
+        done = run("query", wrong, *both)
+        assert (done.status, done.stderr.count("\n")) == (2, 1), done.stderr
+
+
+def test_readers_without_spark(broker: Broker, run: Run, lake: str) -> None:
+    """examples/lake: deltalake, Polars and DuckDB see the same records."""
+    for module in ("deltalake", "polars", "duckdb"):
+        pytest.importorskip(module)
+    at = broker.bootstrap
+    topic = client.create(at, partitions=2)
+    client.send(at, topic, numbered(0, 200))
+    arguments = ("archive", "-b", at, "--topics", topic, "--lake", lake, "--once", "--quiet")
+    assert run(*arguments, "--batch-records", "100").status == 0
+    for name in ("read_with_deltalake", "read_with_polars", "read_with_duckdb"):
+        program = support.ROOT / "examples" / "lake" / f"{name}.py"
+        done = subprocess.run(
+            [sys.executable, program, lake, topic],
+            capture_output=True,
+            text=True,
+            timeout=support.JOB_TIMEOUT_S,
+            check=True,
+        )
+        assert done.stdout.splitlines() == [
+            "partition 0: 100 records, offsets 0 to 99",
+            "partition 1: 100 records, offsets 0 to 99",
+            "the newest: 199",
+        ], name

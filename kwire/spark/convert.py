@@ -1,0 +1,188 @@
+"""lake convert: a lake of an older kwire, with a log of its own, becomes Delta tables where it is.
+
+No record is copied: files are moved to the folder of their table, then a commit names them, with
+their statistics, and the next offset of each partition. What was done stays done: a table that is
+there is complete. At the end the old log is removed, the newest commit first, so that what is left
+of it is an older log of the same lake whenever that is cut off.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import urllib.parse
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kwire.clock import SystemClock, SystemRandom
+from kwire.spark import lake
+from kwire.spark.delta import DeltaTable
+from kwire.spark.job import EXIT_DONE, EXIT_INTERRUPTED, Job, Progress, require, run_job
+from kwire.spark.lake_files import LakeFiles, check_folder, is_local, open_lake_files
+from kwire.spark.lake_log import COMMITS, DEAD_LETTERS, RECORDS, STATES, DataFile, LakeLog
+from kwire.spark.session import open_session
+from kwire.spark.topic_table import new_table_id
+from kwire.spark.usage import FinalError, UsageError
+
+OLD_DEAD_LETTERS = "_dead_letter"
+KINDS = {RECORDS: lake.RECORDS, DEAD_LETTERS: lake.DEAD_LETTERS}
+# A year that the text of a file's statistics has four digits for.
+TEXT_MS_MAX = 253_402_300_799_999
+TEXT_MS_MIN = -62_135_596_800_000
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("action", choices=("convert",), help="what to do")
+    parser.add_argument("--lake", metavar="FOLDER", help="a lake of an older kwire")
+
+
+def check(options: argparse.Namespace) -> None:
+    require(options, "lake")
+    check_folder(options.lake, "--lake")
+    if is_local(options.lake):
+        _check_old(open_lake_files(options.lake), options.lake)
+
+
+def _check_old(files: LakeFiles, location: str) -> None:
+    if lake.is_old(files):
+        return
+    if lake.table_folders(files) or lake.has_log(files, ""):
+        raise UsageError(f"--lake {location}: is a lake of Delta tables already")
+    raise UsageError(f"--lake {location}: no lake there")
+
+
+class Conversion:
+    """One run over a lake."""
+
+    def __init__(self, spark: Any, files: LakeFiles, progress: Progress) -> None:
+        self.spark = spark
+        self.files = files
+        self.progress = progress
+        self.log = LakeLog(files, "convert", SystemRandom().random_bytes(6).hex())
+        self.clock = SystemClock()
+        self.converted: list[str] = []
+
+    def run(self) -> bool:
+        """Convert what is left; whether that was all of it."""
+        state = self.log.load()
+        # A job of the old kind that is still at work cannot commit any more.
+        for writer in sorted(state.sessions):
+            LakeLog(self.files, writer, self.log.session).open(self.clock.wall_ms())
+        state = self.log.load()
+        self.files.delete(state.removed)
+        topics = sorted(set(state.topics) | {file.topic for file in state.files.values()})
+        for topic in topics:
+            offsets = {n: at for (name, n), at in state.offsets.items() if name == topic}
+            topic_id = state.topics.get(topic)
+            if topic_id is None:
+                raise FinalError(f"the lake has files of topic {topic}, and no id of it")
+            # The records' table last: it says that the topic is done.
+            for table in (DEAD_LETTERS, RECORDS):
+                if self.progress.stopping:
+                    return False
+                found = state.select(table, [topic])
+                if found or table == RECORDS:
+                    self._convert(KINDS[table], topic, topic_id, found, offsets)
+        self._remove_log()
+        return True
+
+    def _convert(
+        self,
+        kind: str,
+        topic: str,
+        topic_id: str,
+        files: Sequence[DataFile],
+        offsets: Mapping[int, int],
+    ) -> None:
+        table = DeltaTable(self.spark, lake.table_path(self.files.root, kind, topic))
+        folder = lake.folder_of(kind, topic)
+        if lake.has_log(self.files, folder):
+            return
+        for file in files:
+            self.files.move(file.path, f"{folder}/{inner_path(file)}")
+        transaction = table.begin()
+        time_ms = self.clock.wall_ms()
+        metadata = lake.metadata_of(kind, topic, topic_id, True, new_table_id(), time_ms)
+        applications = {lake.OFFSET_ID + str(number): at for number, at in offsets.items()}
+        actions = [add_action(file, time_ms) for file in files]
+        version = transaction.commit(
+            applications, time_ms=time_ms, metadata=metadata, actions=actions
+        )
+        table.sync((), version)
+        records = sum(file.records for file in files)
+        size_bytes = sum(file.size_bytes for file in files)
+        self.converted.append(folder)
+        self.progress.add(records, size_bytes, what=f"{folder}: {len(files)} files")
+
+    def _remove_log(self) -> None:
+        for folder in (STATES, COMMITS):
+            names = sorted(self.files.names(folder), reverse=True)
+            self.files.delete(f"{folder}/{name}" for name in names)
+
+
+def inner_path(file: DataFile) -> str:
+    """The path of a data file below the folder of its topic."""
+    return file.path.partition("topic=")[2].partition("/")[2]
+
+
+def add_action(file: DataFile, time_ms: int) -> dict[str, Any]:
+    """The `add` of a file of an old lake, with the statistics that its log has."""
+    least: dict[str, Any] = {"offset": file.first_offset}
+    most: dict[str, Any] = {"offset": file.last_offset}
+    if file.first_ms >= TEXT_MS_MIN and file.last_ms <= TEXT_MS_MAX:
+        least["timestamp"], most["timestamp"] = time_text(file.first_ms), time_text(file.last_ms)
+    statistics = {"numRecords": file.records, "minValues": least, "maxValues": most}
+    return {
+        "add": {
+            "path": urllib.parse.quote(inner_path(file), safe="/=+,"),
+            "partitionValues": {"date": file.date, "partition": str(file.partition)},
+            "size": file.size_bytes,
+            "modificationTime": time_ms,
+            "dataChange": True,
+            "stats": json.dumps(statistics),
+        }
+    }
+
+
+def time_text(time_ms: int) -> str:
+    """A time as Delta's statistics have it.
+
+    >>> time_text(1_760_000_000_123)
+    '2025-10-09T08:53:20.123Z'
+    """
+    moment = datetime.datetime(1970, 1, 1) + datetime.timedelta(milliseconds=time_ms)
+    return moment.isoformat(timespec="milliseconds") + "Z"
+
+
+def run(options: argparse.Namespace, progress: Progress) -> tuple[int, dict[str, Any]]:
+    spark = open_session(options, "lake", needs_kafka=False, needs_delta=True)
+    files = open_lake_files(options.lake, spark)
+    _check_old(files, options.lake)
+    progress.has_batches = True
+    conversion = Conversion(spark, files, progress)
+    is_complete = conversion.run()
+    summary = {"lake": options.lake, "tables": conversion.converted}
+    return EXIT_DONE if is_complete else EXIT_INTERRUPTED, summary
+
+
+JOB = Job(
+    name="lake",
+    summary="convert a lake of an older kwire into Delta tables",
+    description="Convert a lake of an older kwire into Delta tables where it is: no record is\n"
+    "copied. Killed at any point and run again it goes on where it was.",
+    example="kwire spark lake convert --lake /data/lake",
+    add_options=add_options,
+    check=check,
+    run=run,
+    needs_kafka=False,
+)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """`kwire spark lake`, or this file under spark-submit."""
+    return run_job(JOB, arguments)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

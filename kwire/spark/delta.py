@@ -1,0 +1,421 @@
+"""Delta tables through delta-spark's own transactions.
+
+A commit of an archive holds data files and the next offset of several partitions, each an
+application's transaction (`txn` of the Delta protocol: an id and a version). Spark's DataFrame
+writer takes one such pair a commit, so that the transaction is driven here, by Py4J. What goes into
+it is the protocol's own JSON, which delta-spark parses; what comes out is JSON as well.
+
+    log = DeltaLog.forTable(...)          one a table and process, kept by delta-spark
+    transaction = log.startTransaction()  reads a version of the table
+    transaction.txnVersion(ID)            what it says of ID; a commit of ID that is first conflicts
+    transaction.writeFiles(FRAME)         data files, not yet of the table
+    transaction.commit(ACTIONS, ...)      the next version, or an exception
+
+Source: Delta transaction log protocol (https://github.com/delta-io/delta/blob/master/PROTOCOL.md),
+"Transaction Identifiers"; measured on delta-spark 4.4.0 (docs/adr/0048-lakes-are-delta-tables.md).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import urllib.parse
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from kwire.log.files import SystemFiles
+from kwire.spark.lake_files import is_local, open_lake_files
+from kwire.spark.usage import FinalError, JobError, UsageError
+
+LOG_FOLDER = "_delta_log"
+PREFIX_SETTING = "spark.databricks.delta.testOnly.dataFileNamePrefix"
+_CONFLICTS = ("Concurrent", "MetadataChanged", "ProtocolChanged")
+_TOO_NEW = ("InvalidProtocolVersion", "UnsupportedTableFeature", "UNSUPPORTED_FEATURES")
+# What of a file's statistics is used; times are text with milliseconds.
+STATISTICS = (
+    "numRecords bigint, minValues struct<offset: bigint, timestamp: string>, "
+    "maxValues struct<offset: bigint, timestamp: string>"
+)
+
+
+class ConflictError(JobError):
+    """Another commit came first, and what it did concerns this one."""
+
+
+class AddedFile(NamedTuple):
+    """A data file of a commit; the path is relative to the table."""
+
+    path: str
+    records: int
+    size_bytes: int
+
+
+class TableState(NamedTuple):
+    """What a table is at a version. `applications`: the version of each transaction id."""
+
+    version: int
+    properties: Mapping[str, str]
+    columns: Mapping[str, str]
+    partitioned_by: tuple[str, ...]
+    applications: Mapping[str, int]
+    metadata: Mapping[str, Any]
+
+
+class DeltaTable:
+    """A folder that is a Delta table, or becomes one by its first commit."""
+
+    def __init__(self, spark: Any, path: str) -> None:
+        self.spark = spark
+        self.path = path
+        self._jvm = spark._jvm
+        self._delta = self._jvm.org.apache.spark.sql.delta
+        self._none = self._jvm.scala.Option.empty()
+        self._log: Any = None
+
+    def log(self) -> Any:
+        """delta-spark's log of the table, up to date."""
+        if self._log is None or not self._log.tableExists():
+            # What it has kept of a folder that was no table then says nothing.
+            place = self._jvm.org.apache.hadoop.fs.Path(self.path)
+            self._log = self._call(
+                lambda: self._delta.DeltaLog.forTable(self.spark._jsparkSession, place)
+            )
+        return self._log
+
+    def snapshot(self, version: int | None = None) -> Any:
+        """delta-spark's snapshot: the newest, or that of a version."""
+        log = self.log()
+        newest = self._call(lambda: log.update(False, self._none, self._none))
+        if version is None or version == int(newest.version()):
+            return newest
+        return self._call(lambda: log.getSnapshotAt(version, self._none, self._none, False))
+
+    def state(self, version: int | None = None) -> TableState | None:
+        """The newest state, or that of a version; None where there is no table."""
+        snapshot = self.snapshot(version)
+        return self._state_of(snapshot) if snapshot.version() >= 0 else None
+
+    def _state_of(self, snapshot: Any) -> TableState:
+        metadata = json.loads(self._call(lambda: snapshot.metadata().json()))["metaData"]
+        schema = json.loads(metadata["schemaString"])
+        text = self._call(lambda: snapshot.transactions().mkString("\n"))
+        pairs = (line.rpartition(" -> ") for line in text.split("\n") if line)
+        return TableState(
+            version=int(snapshot.version()),
+            properties=metadata.get("configuration") or {},
+            columns={
+                field["name"]: field["type"] if isinstance(field["type"], str) else "complex"
+                for field in schema["fields"]
+            },
+            partitioned_by=tuple(metadata["partitionColumns"]),
+            applications={name: int(number) for name, _, number in pairs},
+            metadata=metadata,
+        )
+
+    def check_log(self) -> None:
+        """FinalError where a commit is an empty file: delta-spark takes it for one of nothing."""
+        for info in open_lake_files(self.path, self.spark).walk(LOG_FOLDER):
+            if info.path.endswith(".json") and info.size_bytes == 0:
+                raise FinalError(f"{self.path}/{info.path} is damaged, no commit: it is empty")
+
+    def begin(self) -> DeltaTransaction:
+        """A transaction on the newest version."""
+        log = self.log()
+        transaction = self._call(lambda: log.startTransaction(self._none, self._none))
+        snapshot = transaction.snapshot()
+        state = self._state_of(snapshot) if snapshot.version() >= 0 else None
+        return DeltaTransaction(self, transaction, state)
+
+    def files(self, version: int | None = None) -> Any:
+        """A frame of the data files of a version: path, size, partitionValues, records,
+        first_offset, last_offset, last_time (timestamp), partition and date (text), dataChange."""
+        from pyspark.sql import DataFrame
+        from pyspark.sql import functions as f
+
+        snapshot = self.snapshot(version)
+        found = DataFrame(snapshot.allFiles().toDF(), self.spark)
+        stats = f.from_json("stats", STATISTICS)
+        return found.withColumn("read", stats).select(
+            "path",
+            "size",
+            "partitionValues",
+            f.col("partitionValues")["partition"].cast("int").alias("partition"),
+            f.col("partitionValues")["date"].alias("date"),
+            f.col("read.numRecords").alias("records"),
+            f.col("read.minValues.offset").alias("first_offset"),
+            f.col("read.maxValues.offset").alias("last_offset"),
+            f.col("read.minValues.timestamp").try_cast("timestamp").alias("first_time"),
+            f.col("read.maxValues.timestamp").try_cast("timestamp").alias("last_time"),
+        )
+
+    def removed_files(self) -> list[tuple[str, int]]:
+        """(relative path, ms when it was removed) of files that older versions still name."""
+        from pyspark.sql import DataFrame
+        from pyspark.sql import functions as f
+
+        found = DataFrame(self.snapshot().tombstones().toDF(), self.spark)
+        rows = found.select("path", f.coalesce("deletionTimestamp", f.lit(0)).alias("at")).collect()
+        return [(urllib.parse.unquote(row.path), row.at) for row in rows]
+
+    def version_at(self, time_ms: int) -> int:
+        """The version that was the newest at a time; UsageError where that is not known."""
+        moment = self._jvm.java.sql.Timestamp(time_ms)
+        history = self.log().history()
+        found = self._asked(
+            lambda: history.getActiveCommitAtTime(moment, self._none, True, True, False)
+        )
+        return int(found.version())
+
+    def check_version(self, version: int) -> None:
+        """UsageError where a version cannot be read any more, or is none."""
+        history = self.log().history()
+        self._asked(lambda: history.checkVersionExists(version, self._none, True, False))
+
+    def timestamp_ms(self, version: int) -> int:
+        """When a version was committed."""
+        return int(self._call(lambda: self.snapshot(version).timestamp()))
+
+    def reaches(self) -> dict[int, int]:
+        """{partition: the last offset in it}, by the files' statistics."""
+        from pyspark.sql import functions as f
+
+        found = self.files().groupBy("partition").agg(f.max("last_offset").alias("last")).collect()
+        return {
+            row.partition: row.last
+            for row in found
+            if row.partition is not None and row.last is not None
+        }
+
+    def remove(self, paths: Sequence[str], time_ms: int) -> int:
+        """A commit that takes files out of the table; ConflictError where one is gone already."""
+        from pyspark.sql import functions as f
+
+        transaction = self.begin()
+        chosen = self.files().where(f.col("path").isin(list(paths))).collect()
+        if len(chosen) != len(paths):
+            raise ConflictError(f"{self.path}: another commit has removed some of the files")
+        actions = [remove_action(row, time_ms) for row in chosen]
+        return transaction.commit({}, time_ms=time_ms, actions=actions)
+
+    def remove_unnamed(self, start: str, check: Callable[[TableState], None]) -> int:
+        """Delete data files whose names begin with `start` and that no version names; how many.
+
+        Listed first, then the log is read: what is committed between is named by it, and `check`
+        may refuse by raising where files of the list can be another's."""
+        files = open_lake_files(self.path, self.spark)
+        found = [
+            info.path
+            for info in files.walk("")
+            if not info.path.startswith(LOG_FOLDER)
+            and info.path.rpartition("/")[2].startswith(start)
+        ]
+        state = self.state() if found else None
+        if state is None:
+            return 0
+        check(state)
+        named = {urllib.parse.unquote(row.path) for row in self.files().select("path").collect()}
+        named.update(path for path, _ in self.removed_files())
+        left = [path for path in found if path not in named]
+        files.delete(left)
+        return len(left)
+
+    def optimize(self, condition: str, settings: Mapping[str, str]) -> int:
+        """OPTIMIZE ... WHERE a condition on partition columns; how many files were replaced."""
+        from pyspark.sql import DataFrame
+
+        conf = self.spark._jsparkSession.sessionState().conf()
+        for name, value in settings.items():
+            conf.setConfString(name, value)
+        table = self._public()
+        rows = self._call(
+            lambda: DataFrame(table.optimize().where(condition).executeCompaction(), self.spark)
+        ).collect()
+        return int(sum(row.metrics.numFilesRemoved for row in rows))
+
+    def vacuum(self, hours: float) -> None:
+        """Remove what no version of the last hours names, also what others left."""
+        table = self._public()
+        self._call(lambda: table.vacuum(float(hours)))
+
+    def _public(self) -> Any:
+        return self._call(
+            lambda: self._jvm.io.delta.tables.DeltaTable.forPath(
+                self.spark._jsparkSession, self.path
+            )
+        )
+
+    def sync(self, files: Iterable[AddedFile], version: int | None = None) -> None:
+        """Bring data files, or what a commit has left in the log, to a local disk.
+
+        Raises OSError where a file is not there."""
+        if not is_local(self.path):
+            return
+        root = open_lake_files(self.path).root
+        names = [file.path for file in files]
+        if version is not None:
+            start = f"{version:020d}."
+            found = os.listdir(f"{root}/{LOG_FOLDER}")
+            names += [f"{LOG_FOLDER}/{name}" for name in found if name.startswith(start)]
+        system = SystemFiles()
+        for name in names:
+            handle = system.open(f"{root}/{name}", writable=False)
+            try:
+                system.fdatasync(handle)
+            finally:
+                system.close(handle)
+        if version is not None:
+            system.sync_directory(f"{root}/{LOG_FOLDER}")
+
+    def _call(self, what: Callable[[], Any]) -> Any:
+        """What delta-spark answers; its exceptions as the jobs' own, where there is one."""
+        try:
+            return what()
+        except Exception as error:
+            text = f"{java_class(error)} {str(error)[:300]}"
+            if any(word in java_class(error) for word in _CONFLICTS):
+                raise ConflictError(f"{self.path}: another commit came first") from error
+            if any(word in text for word in _TOO_NEW):
+                first = java_message(error)
+                raise UsageError(f"{self.path}: needs a newer Delta: {first}") from None
+            raise
+
+    def _asked(self, what: Callable[[], Any]) -> Any:
+        """As `_call`; what the table has not is a wrong option."""
+        try:
+            return what()
+        except Exception as error:
+            raise UsageError(f"{self.path}: {java_message(error)}") from None
+
+
+class DeltaTransaction:
+    """One attempt at a commit. `state`: the table that it has read, None without any."""
+
+    def __init__(self, table: DeltaTable, transaction: Any, state: TableState | None) -> None:
+        self.table = table
+        self.state = state
+        self._transaction = transaction
+        self._added: Any = None
+        self._removed: list[Any] = []
+
+    def read(self, names: Iterable[str]) -> dict[str, int]:
+        """The versions of transaction ids, -1 for one that is none yet. A commit of any of them
+        that comes before this one makes it fail."""
+        ask = self._transaction.txnVersion
+        return {name: int(self.table._call(partial(ask, name))) for name in names}
+
+    def write(self, frame: Any, prefix: str, codec: str) -> list[AddedFile]:
+        """Write rows; the files, which are the table's with the commit. Their names begin with
+        `prefix`: those of an attempt that came to nothing can be told."""
+        spark = self.table.spark
+        conf = spark._jsparkSession.sessionState().conf()
+        conf.setConfString(PREFIX_SETTING, prefix)
+        conf.setConfString("spark.sql.parquet.compression.codec", codec)
+        self._added = self.table._call(lambda: self._transaction.writeFiles(frame._jdf))
+        found = self.table._jvm.scala.jdk.javaapi.CollectionConverters.asJava(self._added)
+        return [added_file(json.loads(action.json())["add"]) for action in found]
+
+    def cut(self, limits: Mapping[int, int], prefix: str, codec: str) -> bool:
+        """Take out the rows of each partition from an offset on (0 for one without a limit), as
+        part of the commit; whether there are any."""
+        from pyspark.sql import functions as f
+
+        assert self.state is not None
+        version, spark = self.state.version, self.table.spark
+        limit = f.lit(0).cast("bigint")
+        for number, offset in limits.items():
+            limit = f.when(f.col("partition") == number, f.lit(offset)).otherwise(limit)
+        found = self.table.files(version).withColumn("limit", limit)
+        self._removed = found.where(f.col("last_offset") >= f.col("limit")).collect()
+        # A compaction has joined them with others.
+        mixed = [row.path for row in self._removed if row.first_offset < row.limit]
+        if mixed:
+            names = [urllib.parse.unquote(path).rpartition("/")[2] for path in mixed]
+            rows = spark.read.format("delta").option("versionAsOf", version).load(self.table.path)
+            inside = rows.where(f.col("_metadata.file_name").isin(names))
+            self.write(inside.where(f.col("offset") < limit), prefix, codec)
+        return bool(self._removed)
+
+    def commit(
+        self,
+        applications: Mapping[str, int],
+        *,
+        time_ms: int,
+        actions: Sequence[Mapping[str, Any]] = (),
+        metadata: Mapping[str, Any] | None = None,
+    ) -> int:
+        """Commit what was written with transaction ids and further actions of the protocol.
+
+        Returns the version. Raises ConflictError where a commit between concerns this one.
+        `metadata`: a new `metaData` of the table, or its first.
+        """
+        jvm, table = self.table._jvm, self.table
+        parse = table._delta.actions.Action.fromJson
+        if metadata is not None:
+            action = parse(json.dumps({"metaData": metadata}))
+            if self.state is None:
+                self._transaction.updateMetadataForNewTable(action)
+            else:
+                self._transaction.updateMetadata(action, False)
+        found = jvm.java.util.ArrayList()
+        converters = jvm.scala.jdk.javaapi.CollectionConverters
+        if self._added is not None:
+            found.addAll(converters.asJava(self._added))
+        for name, number in applications.items():
+            pair = {"appId": name, "version": number, "lastUpdated": time_ms}
+            found.add(parse(json.dumps({"txn": pair})))
+        for content in (*actions, *(remove_action(row, time_ms) for row in self._removed)):
+            found.add(parse(json.dumps(content)))
+        operation = getattr(
+            getattr(jvm, "org.apache.spark.sql.delta.DeltaOperations$ManualUpdate$"), "MODULE$"
+        )
+        rows = converters.asScala(found).toSeq()
+        return int(table._call(lambda: self._transaction.commit(rows, operation)))
+
+
+def remove_action(file: Any, time_ms: int) -> dict[str, Any]:
+    """The `remove` of a row of `DeltaTable.files`."""
+    return {
+        "remove": {
+            "path": file.path,
+            "deletionTimestamp": time_ms,
+            "dataChange": True,
+            "extendedFileMetadata": True,
+            "partitionValues": file.partitionValues,
+            "size": file["size"],
+        }
+    }
+
+
+def added_file(action: Mapping[str, Any]) -> AddedFile:
+    """A file by its `add` action."""
+    statistics = json.loads(action.get("stats") or "{}")
+    path = urllib.parse.unquote(action["path"])
+    return AddedFile(path, int(statistics.get("numRecords", 0)), int(action["size"]))
+
+
+def java_class(error: BaseException) -> str:
+    """The class of the Java exception behind one of Python's; "" without one."""
+    java = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+    try:
+        return str(java.getClass().getName()) if java is not None else ""
+    except Exception:  # the JVM is gone
+        return ""
+
+
+def java_message(error: BaseException) -> str:
+    """The first line of what a Java exception says, without the name of its condition."""
+    java = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+    try:
+        text = str(java.getMessage()) if java is not None else str(error)
+    except Exception:  # the JVM is gone
+        text = str(error)
+    line = text.strip().splitlines()[0] if text.strip() else type(error).__name__
+    if line.startswith("["):
+        line = line.partition("] ")[2] or line
+    return line[:400]
+
+
+def damaged(path: str, error: BaseException) -> FinalError:
+    """What stops a job at a table whose log cannot be read."""
+    return FinalError(f"{path}: its log cannot be read: {java_message(error)}")
