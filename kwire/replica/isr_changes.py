@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from typing import NamedTuple
 
 from kwire.log.scheduling import Timer
 from kwire.pending import Pending
@@ -40,6 +41,24 @@ _OVERTAKEN = (
 )
 
 
+class _Change(NamedTuple):
+    """What a partition wants; `is_smaller`: than the ISR that holds until then."""
+
+    partition: Partition
+    wanted: AlterIsr
+    is_smaller: bool
+
+    def is_current(self) -> bool:
+        """Whether the partition still waits for this very change."""
+        state, wanted = self.partition.state, self.wanted
+        return (
+            state.is_leader
+            and state.leader_epoch == wanted.leader_epoch
+            and state.partition_epoch == wanted.partition_epoch
+            and state.pending_isr == wanted.isr
+        )
+
+
 class IsrChangeSender:
     """See the module. `ask(api_key, request)` reaches the active controller, `broker_epoch()` is
     the epoch of this broker's registration, `call_later(delay_ms, callback)` a timer."""
@@ -55,8 +74,8 @@ class IsrChangeSender:
         self._broker_epoch = broker_epoch
         self._ask = ask
         self._call_later = call_later
-        self._wanted: dict[TopicIdPartition, tuple[Partition, AlterIsr]] = {}
-        self._sent: dict[TopicIdPartition, tuple[Partition, AlterIsr]] | None = None
+        self._wanted: dict[TopicIdPartition, _Change] = {}
+        self._sent: dict[TopicIdPartition, _Change] | None = None
         self._scheduled = False
         self._closed = False
         self.shrinks = self.expands = self.failed = 0
@@ -64,7 +83,9 @@ class IsrChangeSender:
 
     def submit(self, partition: Partition, wanted: AlterIsr) -> None:
         """Ask for this ISR; the partition hears what came of it (`IsrAnswered`)."""
-        self._wanted[partition.topic_id, partition.index] = partition, wanted
+        is_smaller = len(wanted.isr) < len(partition.state.isr)
+        key = partition.topic_id, partition.index
+        self._wanted[key] = _Change(partition, wanted, is_smaller)
         self._schedule(0)
 
     def close(self) -> None:
@@ -80,9 +101,7 @@ class IsrChangeSender:
         self._scheduled = False
         if self._closed or self._sent is not None:
             return
-        self._sent = {
-            key: entry for key, entry in self._wanted.items() if _is_current(entry[0], entry[1])
-        }
+        self._sent = {key: change for key, change in self._wanted.items() if change.is_current()}
         self._wanted = {}
         if not self._sent:
             self._sent = None
@@ -90,12 +109,10 @@ class IsrChangeSender:
         pending = self._ask(ApiKey.ALTER_PARTITION, self._request(self._sent))
         pending.add_done_callback(self._answered)
 
-    def _request(
-        self, wanted: dict[TopicIdPartition, tuple[Partition, AlterIsr]]
-    ) -> m.AlterPartitionRequest:
+    def _request(self, wanted: dict[TopicIdPartition, _Change]) -> m.AlterPartitionRequest:
         message = m.AlterPartitionRequest
         topics: dict[bytes, list[m.AlterPartitionRequest.PartitionData]] = {}
-        for (topic_id, index), (partition, change) in wanted.items():
+        for (topic_id, index), (partition, change, _) in wanted.items():
             topics.setdefault(topic_id, []).append(
                 message.PartitionData(
                     partition_index=index,
@@ -146,7 +163,7 @@ class IsrChangeSender:
         elif self._wanted:
             self._schedule(0)
 
-    def _again(self, entries: dict[TopicIdPartition, tuple[Partition, AlterIsr]]) -> None:
+    def _again(self, entries: dict[TopicIdPartition, _Change]) -> None:
         for key, entry in entries.items():
             self._wanted.setdefault(key, entry)
         self._schedule(RETRY_MS)
@@ -154,18 +171,17 @@ class IsrChangeSender:
     def _settle(
         self,
         key: TopicIdPartition,
-        entry: tuple[Partition, AlterIsr],
+        entry: _Change,
         answer: m.AlterPartitionResponse.PartitionData,
     ) -> None:
-        partition, change = entry
+        partition, change, is_smaller = entry
         code = answer.error_code
-        if not _is_current(partition, change):
+        if code == ErrorCode.NONE:  # also where the metadata has told it before the answer did
+            self.shrinks += is_smaller
+            self.expands += not is_smaller
+        if not entry.is_current():
             return
         if code == ErrorCode.NONE:
-            if len(answer.isr) < len(partition.state.isr):
-                self.shrinks += 1
-            else:
-                self.expands += 1
             partition.step(
                 IsrAnswered(
                     True, tuple(answer.isr), answer.partition_epoch, asked_at=change.partition_epoch
@@ -177,14 +193,3 @@ class IsrChangeSender:
         elif code not in _OVERTAKEN:
             self._wanted.setdefault(key, entry)
             self._schedule(RETRY_MS)
-
-
-def _is_current(partition: Partition, change: AlterIsr) -> bool:
-    """Whether the partition still waits for this very change."""
-    state = partition.state
-    return (
-        state.is_leader
-        and state.leader_epoch == change.leader_epoch
-        and state.partition_epoch == change.partition_epoch
-        and state.pending_isr == change.isr
-    )

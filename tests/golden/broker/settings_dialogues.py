@@ -138,6 +138,10 @@ def _is_described(client: WireClient, request: Any, version: int) -> bool:
     return client.call(request, version).groups[0].error_code not in LOADING
 
 
+NOT_KAFKAS = ("confluent.", "kwire.")
+"""How the names of settings begin that Apache Kafka does not have."""
+
+
 def appended(d: Dialogue) -> None:
     """APPEND and SUBTRACT on what is no list, or is unknown."""
     d.client.create_topic("settings-append")
@@ -148,10 +152,11 @@ def appended(d: Dialogue) -> None:
         (RESOURCE_METRICS, ("s", ""), CLIENT_METRICS),
     ]
     for kind, resources, table in tables:
-        names = [name for name, definition in table.items() if definition.type != "list"]
+        known = {n: it for n, it in table.items() if not n.startswith(NOT_KAFKAS)}
+        names = [name for name, definition in known.items() if definition.type != "list"]
         names += ["no.such.config", "listener.name.a.ssl.cipher.suites"]
         if kind in (RESOURCE_GROUP, RESOURCE_METRICS):
-            names = list(table)
+            names = list(known)
         for resource in resources:
             for name in names if resource == resources[0] else names[-3:]:
                 for operation in (APPEND, SUBTRACT):

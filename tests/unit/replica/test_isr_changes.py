@@ -12,7 +12,7 @@ from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.replica.isr_changes import IsrChangeSender
 from kwire.replica.partition import Partition
-from kwire.replica.state import AlterIsr, Assigned, FollowerFetched, ReplicaState
+from kwire.replica.state import AlterIsr, Assigned, FollowerFetched, ReplicaState, Tick
 
 TOPIC_ID = bytes(range(16))
 
@@ -113,6 +113,23 @@ def test_an_answer_that_comes_too_late_changes_nothing(world: World) -> None:
     world.assign(partition_epoch=9)
     world.answer(isr=[1, 2], partition_epoch=6)
     assert world.partition.state.isr == (1,)
+
+
+@pytest.mark.parametrize("is_told_first", [False, True])
+def test_changes_are_counted_whichever_way_they_become_known(
+    world: World, is_told_first: bool
+) -> None:
+    """Where the metadata came before the answer, the change was in no count."""
+    for epoch, isr, counts in ((6, (1, 2), (0, 1)), (7, (1,), (1, 1))):
+        if is_told_first:
+            world.assign(partition_epoch=epoch, isr=isr)
+        world.answer(isr=list(isr), partition_epoch=epoch, leader_id=1, leader_epoch=3)
+        assert (world.sender.shrinks, world.sender.expands) == counts
+        state = world.partition.state
+        state.log_end_offset = state.high_watermark = 1
+        world.partition.now_ms = lambda: 10**9
+        world.partition.step(Tick())
+        world.turn()
 
 
 def test_nothing_more_is_asked_for_a_partition_that_is_gone(world: World) -> None:
