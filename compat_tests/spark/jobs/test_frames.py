@@ -68,7 +68,7 @@ def test_an_archive_goes_on_until_it_is_stopped(
     assert summary is not None
     assert (summary["job"], summary["status"], summary["records"]) == ("archive", 0, 17)
     told = log.read_text()
-    assert all(word in told for word in (" records, ", " MB/s, ", "lag 0", "stopping after"))
+    assert all(word in told for word in (" records, ", "B/s, ", "lag 0", "stopping after"))
     frame = support.table(spark, lake, second)
     assert frame.columns == [
         *("offset", "timestamp", "timestampType", "key", "value", "headers", "leaderEpoch"),
