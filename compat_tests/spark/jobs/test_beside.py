@@ -37,7 +37,7 @@ def test_upkeep_beside_an_archive_and_readers(
     """Small files are joined and old ones go while batches are written and the lake is read."""
     at, place = broker.bootstrap, str(tmp_path / "lake")
     topic = client.create(at, partitions=2)
-    days, count = 4, 2000
+    days, count = 4, 4000
     client.send(
         at,
         topic,
