@@ -204,7 +204,7 @@ class Sending:
         # Records that only fit when they are compressed, and that have not arrived yet.
         self._large: list[Large] = []
         self._limit = RateLimit(settings.records_per_s, settings.bytes_per_s)
-        batch_bytes = max(1, min(BATCH_BYTES, *settings.limits.values(), BATCH_BYTES))
+        batch_bytes = max(1, min([BATCH_BYTES, *settings.limits.values()]))
         config = producer_config(settings.config, settings.timeout_s, batch_bytes)
         # Its word on a fatal error goes to stderr at any `log_level`, if no logger takes it.
         silent = logging.Logger("librdkafka")
