@@ -68,7 +68,9 @@ def test_an_archive_goes_on_until_it_is_stopped(
     assert summary is not None
     assert (summary["job"], summary["status"], summary["records"]) == ("archive", 0, 17)
     told = log.read_text()
-    assert all(word in told for word in (" records, ", "B/s, ", "lag 0", "stopping after"))
+    # The rate's unit is the machine's: bytes/s where it is slow.
+    assert re.search(r"\d records, .*[\d.]+ \w+/s, lag 0, batch \d", told), told
+    assert "stopping after" in told, told
     frame = support.table(spark, lake, second)
     assert frame.columns == [
         *("offset", "timestamp", "timestampType", "key", "value", "headers", "leaderEpoch"),
