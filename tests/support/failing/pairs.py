@@ -111,7 +111,9 @@ def create(bootstrap: str, topic: str, configs: dict[str, str]) -> None:
         assignments=[
             shape.CreatableReplicaAssignment(partition_index=0, broker_ids=[ASKED, OTHER])
         ],
-        configs=[shape.CreatableTopicConfig(name=key, value=value) for key, value in configs.items()],
+        configs=[
+            shape.CreatableTopicConfig(name=key, value=value) for key, value in configs.items()
+        ],
     )
     with WireClient(bootstrap) as client:
         (answer,) = client.call(shape(topics=[created], timeout_ms=10_000), 5).topics
@@ -122,9 +124,7 @@ def create(bootstrap: str, topic: str, configs: dict[str, str]) -> None:
 def kept(bootstrap: str, topic: str) -> int:
     """The end of partition 0, as its leader has it."""
     shape = m.ListOffsetsRequest
-    partition = shape.ListOffsetsPartition(
-        partition_index=0, current_leader_epoch=-1, timestamp=-1
-    )
+    partition = shape.ListOffsetsPartition(partition_index=0, current_leader_epoch=-1, timestamp=-1)
     request = shape(
         replica_id=-1, topics=[shape.ListOffsetsTopic(name=topic, partitions=[partition])]
     )
@@ -180,8 +180,7 @@ def outcomes(nodes: Nodes) -> dict[str, dict[str, str]]:
     pair = KafkaPair(nodes)
     create(pair.bootstrap, OFFSETS, COMPACTED)
     return {
-        scene: {client.name: outcome(scene, client, pair) for client in CLIENTS}
-        for scene in SCENES
+        scene: {client.name: outcome(scene, client, pair) for client in CLIENTS} for scene in SCENES
     }
 
 
