@@ -16,6 +16,11 @@ from typing import NamedTuple, TypeAlias
 ROWS = 40
 """Of a block, where there are many."""
 
+LABEL_BYTES_MAX = 384
+"""Of a label's value in a block, where a character takes up to 12."""
+LABEL_END_BYTES = 22
+"""What stands for the rest of one that was cut."""
+
 END = "_end"
 """The name of what is not shown: how far the partition of a row can be read. The lag of groups in
 seconds is made of it."""
@@ -31,6 +36,21 @@ class Block(NamedTuple):
     names: Sequence[str]
     rows: Sequence[Row]
     data: bytes = b""
+
+
+def label(text: str) -> str:
+    """A name that clients choose, as the value of a label: one that takes more than
+    `LABEL_BYTES_MAX` is cut, and a hash tells it from others. So what somebody is called cannot
+    make a block, or an answer, larger than is sent."""
+    if len(text) <= LABEL_BYTES_MAX and len(json.dumps(text)) <= LABEL_BYTES_MAX:
+        return text
+    import hashlib  # few have such names
+
+    digest = hashlib.blake2b(text.encode(errors="replace"), digest_size=8).hexdigest()
+    kept = text[: LABEL_BYTES_MAX - LABEL_END_BYTES]
+    while len(json.dumps(kept)) > LABEL_BYTES_MAX - LABEL_END_BYTES:
+        kept = kept[: len(kept) // 2]
+    return f"{kept}\N{HORIZONTAL ELLIPSIS}{digest}"
 
 
 _json = json.JSONEncoder(separators=(",", ":")).encode  # `dumps` makes one each time

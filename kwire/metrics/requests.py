@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from kwire.metrics.blocks import Value, encoded, in_blocks, single
+from kwire.metrics.blocks import Value, encoded, in_blocks, label, single
 from kwire.metrics.request_rows import block_of
 from kwire.server.listener import Listener
 from kwire.server.request_counts import RequestCounts
@@ -81,7 +81,10 @@ def _read_software(listener: Listener) -> Iterator[bytes]:
     yield from in_blocks(
         ("clientSoftwareName", "clientSoftwareVersion", "listener", "networkProcessor"),
         (f"{SOCKETS}connections",),
-        ((name, version, listener.name, PROCESSOR, n) for (name, version), n in found.items()),
+        (
+            (label(name), label(version), listener.name, PROCESSOR, count)
+            for (name, version), count in found.items()
+        ),
     )
 
 
@@ -103,5 +106,5 @@ def _read_principals(listener: Listener) -> Iterator[bytes]:
     yield from in_blocks(
         ("principal", "listener"),
         PRINCIPALS,
-        ((principal, listener.name, *values) for principal, values in sums.items()),
+        ((label(principal), listener.name, *values) for principal, values in sums.items()),
     )

@@ -20,7 +20,7 @@ from starlette.routing import BaseRoute, Route
 
 from kwire.http.local import LocalBroker, Refused
 from kwire.http.serving import Serving
-from kwire.metrics.blocks import decoded
+from kwire.metrics.blocks import decoded, label
 from kwire.metrics.client_pushes import block_of_series
 from kwire.metrics.exposition import Exposition, client_text
 from kwire.telemetry.kept_pushes import decoded as decoded_pushes
@@ -63,7 +63,13 @@ class _Metrics:
 
     def _body(self, told: bytes, pushes: bytes, now_s: float, as_openmetrics: bool) -> bytes:
         for number, push in decoded_pushes(pushes):
-            self._series.add(push)
+            self._series.add(
+                push._replace(
+                    client_id=label(push.client_id),
+                    software_name=label(push.software_name),
+                    software_version=label(push.software_version),
+                )
+            )
             self._pushes_read = number
         self._series.expire(int(now_s * MS_PER_S))  # both processes go by the machine's clock
         blocks = [*decoded(told), block_of_series(self._series)]

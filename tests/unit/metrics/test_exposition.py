@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from kwire.metrics import families as catalogue
-from kwire.metrics.blocks import END, Block, decoded, encoded, in_blocks
+from kwire.metrics.blocks import END, LABEL_BYTES_MAX, Block, decoded, encoded, in_blocks, label
 from kwire.metrics.exposition import Exposition
 
 openmetrics = pytest.importorskip("prometheus_client.openmetrics.parser")
@@ -49,6 +51,20 @@ def test_samples_of_a_metric_stand_together_whatever_block_they_came_in() -> Non
         Block(("topic", "partition"), (name, "kafka_log_log_numlogsegments"), [("b", "0", 6, 2)]),
     ]
     assert [s.value for s in parsed(blocks)[name].samples] == [5, 6]
+
+
+@pytest.mark.parametrize("name", ["a" * 10_000, "\x01" * 10_000, "\U0001f600" * 10_000, "é" * 65])
+def test_long_names_of_others_are_cut_and_stay_different(name: str) -> None:
+    shown = label(name)
+    assert len(json.dumps(shown)) <= LABEL_BYTES_MAX
+    assert shown.startswith(name[:10])
+    assert shown == label(name)
+    assert shown != label(name + "b")
+
+
+def test_short_names_are_shown_as_they_are() -> None:
+    for name in ("", "orders", 'a"b', "a\nb", "é" * 60, "a" * (LABEL_BYTES_MAX - 2)):
+        assert label(name) == name
 
 
 def test_text_of_others_is_escaped() -> None:
