@@ -44,7 +44,7 @@ def read_groups(groups: GroupCoordinator, replicas: Replicas) -> Iterator[bytes]
         state = runtime.state(index)
         states[SHARD_STATES.get(state, "") if state is not None else ""] += 1
         shard = runtime.shard(index)
-        if shard is None:
+        if shard is None or shard.storage.is_empty:
             continue
         yield from _count_groups(shard, found)
         for row_count, block in _read_offsets(shard, replicas, OFFSETS_SHOWN_MAX - offsets):

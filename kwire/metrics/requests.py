@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from kwire.metrics.blocks import Value, encoded, in_blocks, label, single
-from kwire.metrics.request_rows import REQUESTS, row_of
+from kwire.metrics.request_rows import block_of
 from kwire.server.listener import Listener
 from kwire.server.request_counts import RequestCounts
 
@@ -43,7 +43,7 @@ def read_requests(listeners: Iterable[Listener]) -> Iterator[bytes]:
 
 def _read_api(names: Sequence[str], counts: RequestCounts) -> Iterator[bytes]:
     if any(counts.by_version):
-        yield encoded((), (REQUESTS,), [row_of(names, counts)])
+        yield block_of(names, counts)
 
 
 def read_connections(listeners: Iterable[Listener]) -> Iterator[bytes]:

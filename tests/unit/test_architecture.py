@@ -55,7 +55,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "metrics": (*HIGH, "server"),
     "http": (*FACTS, "network", "security", "schemas", "client", "telemetry", "metrics"),
     "node": (*HIGH, "faults", "schemas", "tiered", "server", "api", "metrics", "http"),
-    "spark": (*FACTS, "log"),
+    "spark": (*FACTS, "log", "schemas"),
     "cli": (*HIGH, "faults", "node", "server", "client", "http", "spark", "trace"),
     "testing": (*HIGH, "faults", "node", "server", "client", "cli"),
     "__main__": ("cli",),

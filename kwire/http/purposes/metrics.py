@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Sequence
 
 from prometheus_client import ProcessCollector
 from prometheus_client.exposition import CONTENT_TYPE_LATEST as TEXT
@@ -53,18 +52,17 @@ class _Metrics:
         as_openmetrics = ACCEPTED in request.headers.get("accept", "")
         async with self._one_scrape:
             try:
-                told = await self._broker.ask(QUESTION)
-                pushes = await self._broker.ask(PUSHES, {"after": str(self._pushes_read)})
+                told, pushes = await asyncio.gather(
+                    self._broker.ask(QUESTION),
+                    self._broker.ask(PUSHES, {"after": str(self._pushes_read)}),
+                )
             except Refused as refused:
                 return refusal(503, str(refused))
             now_s = asyncio.get_running_loop().time()
-            lines = told.splitlines()
-            body = await asyncio.to_thread(self._body, lines, pushes, now_s, as_openmetrics)
+            body = await asyncio.to_thread(self._body, told, pushes, now_s, as_openmetrics)
         return Response(body, media_type=OPENMETRICS if as_openmetrics else TEXT)
 
-    def _body(
-        self, lines: Sequence[bytes], pushes: bytes, now_s: float, as_openmetrics: bool
-    ) -> bytes:
+    def _body(self, told: bytes, pushes: bytes, now_s: float, as_openmetrics: bool) -> bytes:
         for number, push in decoded_pushes(pushes):
             self._series.add(
                 push._replace(
@@ -75,7 +73,7 @@ class _Metrics:
             )
             self._pushes_read = number
         self._series.expire(int(now_s * MS_PER_S))  # both processes go by the machine's clock
-        blocks = [*map(decoded, lines), block_of_series(self._series)]
+        blocks = [*decoded(told), block_of_series(self._series)]
         text = self._exposition.text(blocks, now_s, as_openmetrics=as_openmetrics)
         text += "".join(client_text(self._series.families(), as_openmetrics=as_openmetrics))
         # What the library writes ends an answer in OpenMetrics.

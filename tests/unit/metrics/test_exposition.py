@@ -122,9 +122,16 @@ def test_disks_of_log_directories_are_told_of_and_a_lost_one_is_left_out(tmp_pat
 def test_blocks_come_back_as_they_were() -> None:
     lines = list(in_blocks(("a",), ("b", "c"), ((str(n), n, None) for n in range(100))))
     assert len(lines) == 3
-    rows = [row for line in lines for row in decoded(line).rows]
+    rows = [row for line in lines for block in decoded(line) for row in block.rows]
     assert rows == [[str(n), n, None] for n in range(100)]
-    assert decoded(encoded((), ("x",), [(1.5,)])).names == ["x"]
+    told = encoded((), ("x",), [(1.5,)], b"\n{\n") + encoded((), ("y",), [(2,)])
+    assert [(block.names, block.data) for block in decoded(told)] == [
+        (["x"], b"\n{\n"),
+        (["y"], b""),
+    ]
+    for end in (len(told) - 1, told.index(b"{")):
+        with pytest.raises(ValueError):
+            list(decoded(told[:end]))
 
 
 KINDS = (catalogue.GAUGE, catalogue.COUNTER, catalogue.QUANTILES, catalogue.RATE)
@@ -161,7 +168,7 @@ def test_10_000_hostile_names_come_back_and_add_no_sample() -> None:
     name = "kafka_consumergroup_committed_offset"
     groups = [f"{HOSTILE[at % len(HOSTILE)]}{at}" for at in range(10_000)]
     lines = list(in_blocks(("group",), (name,), ((group, at) for at, group in enumerate(groups))))
-    found = parsed([decoded(each) for line in lines for each in line.splitlines()])
+    found = parsed(list(decoded(b"".join(lines))))
     assert set(found) == {name}
     assert {x.labels["group"]: x.value for x in found[name].samples} == {
         group: at for at, group in enumerate(groups)
