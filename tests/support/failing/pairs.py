@@ -19,7 +19,7 @@ from kwire.protocol import messages as m
 from kwire.testing import Cluster
 from kwire.testing.cluster import Cluster as Nodes
 from kwire.testing.waiting import wait_until
-from tests.support.cluster_fault_answers import ASKED, OTHER, started
+from tests.support.cluster_fault_answers import ASKED, OTHER, produce, started
 from tests.support.failing.clients import CLIENTS, Client, Sending
 from tests.support.wire import WireClient
 
@@ -52,6 +52,7 @@ class CommandedPair:
     @contextmanager
     def lag(self, topic: str) -> Iterator[None]:
         with self._cluster.faults.add("isr-shrink", topic=topic):
+            write(self.bootstrap, topic)
             wait_until(lambda: in_sync(self.bootstrap, topic) == [ASKED], timeout_s=LIMIT_S)
             yield
 
@@ -71,6 +72,7 @@ class KafkaPair:
         """The follower is stopped (SIGSTOP)."""
         self._nodes[OTHER].pause()
         try:
+            write(self.bootstrap, topic)
             wait_until(lambda: in_sync(self.bootstrap, topic) == [ASKED], timeout_s=LIMIT_S)
             yield
         finally:
@@ -101,6 +103,13 @@ def in_sync(bootstrap: str, topic: str) -> list[int]:
     return sorted(found)
 
 
+def write(bootstrap: str, topic: str) -> None:
+    """One record that waits for nobody: who has all that there is does not lag."""
+    request = produce(topic).copy(acks=1)
+    with WireClient(bootstrap) as client:
+        client.call(request, 9)
+
+
 def create(bootstrap: str, topic: str, configs: dict[str, str]) -> None:
     """One partition, led by broker 1 and followed by broker 2."""
     shape = m.CreateTopicsRequest
@@ -111,7 +120,9 @@ def create(bootstrap: str, topic: str, configs: dict[str, str]) -> None:
         assignments=[
             shape.CreatableReplicaAssignment(partition_index=0, broker_ids=[ASKED, OTHER])
         ],
-        configs=[shape.CreatableTopicConfig(name=key, value=value) for key, value in configs.items()],
+        configs=[
+            shape.CreatableTopicConfig(name=key, value=value) for key, value in configs.items()
+        ],
     )
     with WireClient(bootstrap) as client:
         (answer,) = client.call(shape(topics=[created], timeout_ms=10_000), 5).topics
@@ -122,9 +133,7 @@ def create(bootstrap: str, topic: str, configs: dict[str, str]) -> None:
 def kept(bootstrap: str, topic: str) -> int:
     """The end of partition 0, as its leader has it."""
     shape = m.ListOffsetsRequest
-    partition = shape.ListOffsetsPartition(
-        partition_index=0, current_leader_epoch=-1, timestamp=-1
-    )
+    partition = shape.ListOffsetsPartition(partition_index=0, current_leader_epoch=-1, timestamp=-1)
     request = shape(
         replica_id=-1, topics=[shape.ListOffsetsTopic(name=topic, partitions=[partition])]
     )
@@ -151,16 +160,14 @@ def leader_moves(pair: Pair, client: Client, name: str) -> str:
 
 def coordinator_moves(pair: Pair, client: Client, name: str) -> str:
     create(pair.bootstrap, name, STRICT)
-    client.send(pair.bootstrap, name, [b"a"], Sending())
+    pair.move(OFFSETS, ASKED)
+    client.send(pair.bootstrap, name, [b"a"], Sending(idempotent=True))
 
     def between() -> None:
         pair.move(OFFSETS, OTHER)
-        client.send(pair.bootstrap, name, [b"b"], Sending())
+        client.send(pair.bootstrap, name, [b"b"], Sending(idempotent=True))
 
-    try:
-        return client.member(pair.bootstrap, name, name, between, commits=True)
-    finally:
-        pair.move(OFFSETS, ASKED)
+    return client.member(pair.bootstrap, name, name, between, commits=True)
 
 
 SCENES: dict[str, Callable[[Pair, Client, str], str]] = {
@@ -180,8 +187,7 @@ def outcomes(nodes: Nodes) -> dict[str, dict[str, str]]:
     pair = KafkaPair(nodes)
     create(pair.bootstrap, OFFSETS, COMPACTED)
     return {
-        scene: {client.name: outcome(scene, client, pair) for client in CLIENTS}
-        for scene in SCENES
+        scene: {client.name: outcome(scene, client, pair) for client in CLIENTS} for scene in SCENES
     }
 
 
