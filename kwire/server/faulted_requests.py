@@ -26,6 +26,7 @@ from kwire.protocol.records.header import CRC_POSITION
 from kwire.protocol.structs import Message, Records
 from kwire.server.context import DISCONNECT, NO_REPLY, RequestContext
 from kwire.server.dispatch import Response, Route
+from kwire.server.sliced_response import SlicedResponse
 
 CLOSE = "close"
 FINAL_EPOCH = -1
@@ -224,6 +225,8 @@ class _FaultedRequest:
     # -- answering
 
     def _respond(self, response: Response) -> None:
+        if isinstance(response, SlicedResponse):
+            response = response.decoded()
         if isinstance(response, Message):
             for each, refused in self._refused:
                 merge(each.place, response, refused, after=each.after)
