@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias
 from kwire.config.broker_config import BrokerConfig
 from kwire.config.checks import is_number
 from kwire.config.errors import ConfigError
-from kwire.config.listeners import LOCAL_HOSTS
+from kwire.config.listeners import is_loopback
 
 LISTENERS = "http.listeners"
 SERVES = "http.serves"
@@ -261,7 +261,7 @@ def _check_names(listeners: list[HttpListener], entries: list[str], own: Mapping
 
 def _check_loopback(listeners: list[HttpListener]) -> None:
     for listener in listeners:
-        if listener.host not in LOCAL_HOSTS and not listener.host.startswith("127."):
+        if not is_loopback(listener.host):
             raise ConfigError(
                 f"Invalid value {listener.host or '*'}:{listener.ports[0]} for configuration "
                 f"{LISTENERS}: whoever reaches it could read without a password; listen on "
