@@ -6,7 +6,7 @@
     a timer that commits            what is fetched and not worked off
     an order that is lost           a failed send comes again behind its successor
 
-Searches begin at a seed that shows the fault, so that they are short; seeds from 0 on show each, too.
+Searches begin at a seed that shows the fault, so that they are short; seeds from 0 on show each.
 `KWIRE_EFFORT` multiplies the seeds of the mended ones (`make stress`).
 """
 
