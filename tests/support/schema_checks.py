@@ -10,7 +10,7 @@ from kwire.pending import Pending
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records import Record, build_batch
 from kwire.protocol.records.header import BatchHeader, Codec, parse_header
-from kwire.schemas.registry.json_values import written
+from kwire.schemas.registry.json_values import JsonObject, written
 from kwire.schemas.registry.records import schema_key
 from kwire.schemas.validation.checks import SchemaChecks
 from kwire.schemas.validation.follower import Follower, Page
@@ -74,7 +74,12 @@ class Topic:
         schema: str = '"int"',
         is_deleted: bool = False,
     ) -> None:
-        value = {"subject": subject, "version": version, "id": schema_id, "schema": schema}
+        value: JsonObject = {
+            "subject": subject,
+            "version": version,
+            "id": schema_id,
+            "schema": schema,
+        }
         told = written({**value, "deleted": is_deleted})
         self.values.append((schema_key(subject, version), told))
 
