@@ -5,6 +5,8 @@ control.py             the frames between a broker and its HTTP process
 questions.py, link.py  the broker's side of them: what only the broker knows, answered in slices
 side.py                the broker's sockets, and the life of the one process that serves them
 child.py               that process (`python -m kwire.http.child`); local.py: its side of the frames
+parent.py              a process that ends with its parent
+schema_reader.py       the process that reads large schemas for the registry
 callers.py, logins.py  who asks, as the broker knows them; how they log in there
 tls.py                 TLS out of the broker's settings; tls_listener.py: a socket with it
 server.py, app.py      its connections and their limits; what every request passes

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, NoReturn, TypedDict
 
 from kwire.clock import SystemRandom
 from kwire.http.local import LocalBroker
+from kwire.http.parent import die_with
 from kwire.network.loop import new_event_loop
 
 if TYPE_CHECKING:
@@ -34,7 +35,6 @@ NICE = 10
 """Whoever asks by HTTP is not to take the processor from who asks by Kafka's protocol."""
 GC_THRESHOLD = 20_000, 20, 50
 """What an answer is made of makes no cycles: it is not looked for them at every scrape."""
-PR_SET_PDEATHSIG = 1
 OPEN = "health"
 """For orchestrators, which have no credentials."""
 OF_THE_BROKER = ("metrics",)
@@ -75,7 +75,8 @@ class _Hello(TypedDict):
 def main(arguments: list[str]) -> int:
     """Serve until the broker is gone; returns the exit status."""
     fd, parent = int(arguments[0]), int(arguments[1])
-    _die_with(parent)
+    if not die_with(parent):
+        _end()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal: the broker hears it, and ends
     logging.basicConfig(
         level=logging.WARNING,
@@ -100,19 +101,6 @@ def _step_back() -> None:
             os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
     except OSError:
         pass  # a container may forbid it
-
-
-def _die_with(parent: int) -> None:
-    """Have the kernel end this process with its parent, where it can (Linux)."""
-    if sys.platform.startswith("linux"):
-        import ctypes
-
-        try:
-            ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
-        except (AttributeError, OSError):
-            pass
-    if os.getppid() != parent:
-        _end()
 
 
 def _end() -> NoReturn:

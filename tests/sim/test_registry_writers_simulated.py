@@ -18,6 +18,7 @@ pytest.importorskip("avro")
 
 from kwire.client.cluster import Cluster
 from kwire.client.settings import ConnectionSettings
+from kwire.http.purposes.registry.reading import SchemaReading
 from kwire.http.purposes.registry.topic import RegistrySettings, SchemaTopic
 from kwire.http.purposes.registry.writer import SchemaWriter
 from kwire.schemas.registry.errors import RegistryError
@@ -64,7 +65,7 @@ async def _registering(
         bootstrap, connect_timeout_s=2, first_timeout_s=5, request_timeout_s=10
     )
     async with Cluster(settings) as cluster:
-        writer = (Unfenced if is_faulty else SchemaWriter)(SchemaTopic(SETTINGS))
+        writer = (Unfenced if is_faulty else SchemaWriter)(SchemaTopic(SETTINGS), SchemaReading())
         if isinstance(writer, Unfenced):
             writer._own = own
         for number in numbers:
@@ -75,7 +76,7 @@ async def _registering(
                         lambda registry: _registered(registry, number),  # noqa: B023
                     )
                 except RegistryError:
-                    await asyncio.sleep(1)
+                    await asyncio.sleep(1)  # of simulated time, as are all of these
                     continue
                 assert isinstance(answer, dict)
                 answered[number] = int(str(answer["id"])), int(str(answer["version"]))

@@ -14,6 +14,7 @@ pytest.importorskip("starlette")
 pytest.importorskip("avro")
 
 from kwire.protocol import messages as m
+from kwire.schemas.registry.json_values import Json
 from kwire.testing.cluster import Broker, free_ports
 from tests.support.registry_client import RegistryClient
 from tests.support.sasl import USERS, sasl_settings
@@ -316,3 +317,42 @@ def test_the_answers_are_json(registry: RegistryClient) -> None:
     assert json.dumps(registry.get("/v1/metadata/id").body)
     assert registry.get("/v1/metadata/version").status == 200
     assert registry.get("/").body == {}
+
+
+def test_a_schema_that_takes_long_holds_up_nobody(registry: RegistryClient) -> None:
+    """Fifteen hundred properties, checked by the meta-schema of 2020-12, take long;
+    meanwhile others are answered."""
+    properties = {f"p{at}": {"type": "string"} for at in range(1500)}
+    schema: Json = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "properties": properties,
+    }
+    large = {"schema": json.dumps(schema), "schemaType": "JSON"}
+    order: list[str] = []
+    with ThreadPoolExecutor(1) as pool:
+        registering = pool.submit(registry.ask, "POST", "/subjects/large/versions", large)
+        registering.add_done_callback(lambda _: order.append("large"))
+        for at in range(20):
+            assert registry.register(f"beside-{at}", INT).status == 200
+            order.append("small")
+        answer = registering.result()
+    assert answer.status == 200, answer.body
+    assert order.index("large") > 2
+    assert registry.ask("POST", "/subjects/large", large).status == 200
+
+
+@pytest.mark.parametrize("schema_type", ["AVRO", "JSON", "PROTOBUF"])
+def test_a_schema_over_a_megabyte_is_refused(registry: RegistryClient, schema_type: str) -> None:
+    body: Json = {"schema": " " * 1_048_577, "schemaType": schema_type}
+    told = registry.ask("POST", "/subjects/huge/versions", body)
+    assert (told.status, told.code) == (422, 42209)
+
+
+def test_a_schema_that_nests_deep_is_refused(registry: RegistryClient) -> None:
+    for kind, text in (
+        ("AVRO", '{"type":"array","items":' * 5000 + '"int"' + "}" * 5000),
+        ("JSON", '{"not":' * 5000 + "{}" + "}" * 5000),
+        ("PROTOBUF", "message A {" * 5000 + "}" * 5000),
+    ):
+        told = registry.ask("POST", "/subjects/deep/versions", {"schema": text, "schemaType": kind})
+        assert (told.status, told.code) == (422, 42201), (kind, told.body)

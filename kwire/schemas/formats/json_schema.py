@@ -149,7 +149,9 @@ def place_of(value: Json, references: Mapping[str, Parsed]) -> Place:
         for uri in dict.fromkeys((name, urljoin(base, name))):
             registry = registry.with_resource(uri, resource)
     resource = referencing.Resource.from_contents(value, default_specification=DRAFT7)
-    resolver = registry.resolver_with_root(resource)
+    # Whoever looks for an anchor crawls what was not crawled: all of it, each time.
+    uri = resource.id() or ""
+    resolver = registry.with_resource(uri, resource).crawl().resolver(uri)
     return Place(value, resolver, f"{base.partition('#')[0]}#")
 
 

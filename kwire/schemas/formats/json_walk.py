@@ -55,6 +55,8 @@ class Reason:
 
 
 class Compares(Protocol):
+    def step(self) -> None: ...
+
     def reasons(self, reader: Place, writer: tuple[Place, ...], path: str) -> list[Reason]: ...
 
 

@@ -26,6 +26,7 @@ KNOWN = (
     *("struct", "timestamp", "type", "wrappers"),
 )
 FILE_NAME = "schema.proto"
+DESCRIPTOR_NAME = "default"  # of the file that clients are told
 FIELDS_MAX = 20_000
 
 
@@ -76,6 +77,14 @@ def _decoded(text: str) -> descriptor_pb2.FileDescriptorProto | None:
     except (binascii.Error, ValueError, DecodeError):
         return None
     return file if file.message_type or file.enum_type else None
+
+
+def as_base64(file: descriptor_pb2.FileDescriptorProto) -> str:
+    """The descriptor of a schema, as Python's clients read and send it."""
+    copy = descriptor_pb2.FileDescriptorProto()
+    copy.CopyFrom(file)
+    copy.name = DESCRIPTOR_NAME
+    return base64.b64encode(copy.SerializeToString()).decode()
 
 
 def _described(

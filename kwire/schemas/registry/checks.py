@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kwire.schemas.compatibility import Compatibility, reasons_against
-from kwire.schemas.formats import InvalidSchema
-from kwire.schemas.registry.errors import RegistryError, invalid_schema, version_not_found
+from kwire.schemas.compatibility import Compatibility
+from kwire.schemas.registry.errors import RegistryError, version_not_found
 from kwire.schemas.registry.errors import subject_not_found as no_subject
 from kwire.schemas.registry.json_values import JsonObject
 from kwire.schemas.registry.machine import Candidate, Registry, candidate
@@ -20,10 +19,14 @@ OLD_SCHEMA_MAX = 4096
 
 
 def reasons(
-    registry: Registry, config: Config, wanted: Candidate, earlier: Sequence[Version]
+    registry: Registry,
+    subject: str,
+    config: Config,
+    wanted: Candidate,
+    earlier: Sequence[Version],
 ) -> list[str]:
     """Why a schema may not follow; empty when it may. With a compatibility group only those count
-    whose metadata has the same value of that property. RegistryError 42201."""
+    whose metadata has the same value of that property. RegistryError 42201, WorkNeeded."""
     level = config.compatibility
     if config.group is not None:
         value = property_of(wanted.metadata, config.group)
@@ -32,11 +35,8 @@ def reasons(
         return []
     if not level.is_transitive:
         earlier = earlier[-1:]
-    parsed = [registry.schemas.of_version(one) for one in earlier]
-    try:
-        found, at = reasons_against(level, wanted.parsed, parsed)
-    except InvalidSchema as error:
-        raise invalid_schema(str(error)) from None
+    schema = subject, wanted.schema_type, wanted.schema, wanted.references
+    found, at = registry.schemas.compared(level, schema, earlier)
     if at is None:
         return []
     old = earlier[at]
@@ -74,7 +74,7 @@ def check_compatibility(
     config = config_of(state, subject)
     try:
         wanted = candidate(registry, subject, request, normalize=normalize or config.normalize)
-        messages = reasons(registry, config, wanted, earlier)
+        messages = reasons(registry, subject, config, wanted, earlier)
     except RegistryError as error:
         if not verbose:
             raise

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kwire.schemas.formats import Parsed
 from kwire.schemas.registry.errors import Code, RegistryError
 from kwire.schemas.registry.json_values import Json, JsonObject
 from kwire.schemas.registry.metadata import without_version
@@ -57,7 +56,7 @@ def with_maxima(
 class Candidate(NamedTuple):
     """A schema of a request as it would be stored."""
 
-    parsed: Parsed
+    schema_type: str
     schema: str
     references: tuple[Reference, ...]
     metadata: JsonObject | None
@@ -71,15 +70,15 @@ class Candidate(NamedTuple):
 def candidate(
     registry: Registry, subject: str, request: SchemaRequest, *, normalize: bool
 ) -> Candidate:
-    """The schema of a request; RegistryError 42201."""
+    """The schema of a request; RegistryError 42201, WorkNeeded."""
     references = registry.schemas.settled(subject, request.references)
-    parsed = registry.schemas.parsed(subject, request.schema_type, request.schema, references)
-    text = parsed.canonical
+    found = registry.schemas.read(subject, request.schema_type, request.schema, references)
+    text = found.canonical
     if normalize and not mode_of(registry.state, subject).is_importing:
-        text = parsed.normalized
-        parsed = registry.schemas.parsed(subject, request.schema_type, text, references)
+        text = found.normalized
+        registry.schemas.read(subject, request.schema_type, text, references)
         references = tuple(sorted(dict.fromkeys(references)))
-    return Candidate(parsed, text, references, request.metadata, request.rule_set)
+    return Candidate(request.schema_type, text, references, request.metadata, request.rule_set)
 
 
 def registered(
@@ -97,7 +96,7 @@ def registered(
 def _is_same(registry: Registry, version: Version, wanted: Candidate) -> bool:
     """But for the property that tells a version, and, where a request has its references within
     the schema, for the references."""
-    if version.schema_type != wanted.parsed.schema_type:
+    if version.schema_type != wanted.schema_type:
         return False
     if version.schema != wanted.schema and _printed(registry, version) != wanted.schema:
         return False
@@ -112,7 +111,7 @@ def _is_same(registry: Registry, version: Version, wanted: Candidate) -> bool:
 def _printed(registry: Registry, version: Version) -> str:
     """The text of a version as it is printed here: others may have written it otherwise."""
     try:
-        return registry.schemas.of_version(version).canonical
+        return registry.schemas.read_version(version).canonical
     except RegistryError:
         return version.schema
 

@@ -83,7 +83,7 @@ def register(
         if same is not None and request.id in (NO_ID, same.id):
             return Decision([], _answer(same))
     if not mode.is_importing and not force:
-        against = reasons(registry, config, wanted, live)
+        against = reasons(registry, subject, config, wanted, live)
         if against:
             raise RegistryError(
                 Code.INCOMPATIBLE,

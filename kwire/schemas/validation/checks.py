@@ -18,8 +18,9 @@ from kwire.protocol.records.header import BatchHeader, Buffer
 from kwire.schemas.formats import InvalidSchema
 from kwire.schemas.registry.schemas import Schemas
 from kwire.schemas.registry.version import Version
+from kwire.schemas.registry.work import SchemaWork
 from kwire.schemas.validation.batch import Outcome, PreparedOrFault, Schema, pass_over
-from kwire.schemas.validation.closures import Closure, closure_of, prepare
+from kwire.schemas.validation.closures import closure_of, prepare
 from kwire.schemas.validation.follower import Follower
 from kwire.schemas.validation.rules import TopicRules
 
@@ -75,7 +76,7 @@ class SchemaChecks:
                 jobs.append(self._parse(schema, closure))
         return gather(jobs)
 
-    def _parse(self, schema: Schema, closure: Closure) -> Pending[PreparedOrFault]:
+    def _parse(self, schema: Schema, closure: SchemaWork) -> Pending[PreparedOrFault]:
         job = self.scheduler.run(lambda: prepare(closure))
         job.add_done_callback(
             lambda done: self._keep(schema, done.result()) if done.error() is None else None

@@ -179,3 +179,39 @@ def test_two_schemas_under_one_name_are_refused() -> None:
 def test_an_unknown_type_names_those_there_are() -> None:
     with pytest.raises(InvalidSchema, match="use one of AVRO, JSON, PROTOBUF"):
         parse("XML", "", {})
+
+
+def nested_records(depth: int, last: str) -> str:
+    """Each record has two fields of the next one's type: 2^depth ways lead to the last."""
+    inner: Json = {"type": "record", "name": f"R{depth}", "fields": [{"name": "x", "type": last}]}
+    for at in reversed(range(depth)):
+        fields: Json = [{"name": "a", "type": inner}, {"name": "b", "type": f"R{at + 1}"}]
+        inner = {"type": "record", "name": f"R{at}", "fields": fields}
+    return json.dumps(inner)
+
+
+def test_records_that_double_at_each_level_are_compared_once() -> None:
+    """The Avro library keeps every reason of both fields: 2^28 of them."""
+    one, other = (parse("AVRO", nested_records(28, last), {}) for last in ("int", "string"))
+    assert "TYPE_MISMATCH" in " ".join(incompatibilities(one, other))
+    assert not incompatibilities(one, parse("AVRO", nested_records(28, "int"), {}))
+
+
+def test_anchors_are_looked_for_once() -> None:
+    """Each look-up of an anchor crawled the whole schema, and every meta-schema."""
+    schema: Json = {
+        "$id": "http://example.com/s",
+        "definitions": {"a": {"$id": "#here", "type": "string"}},
+        "properties": {f"p{at}": {"$ref": "#here"} for at in range(3000)},
+    }
+    assert parse("JSON", json.dumps(schema), {}).schema_type == "JSON"
+
+
+def test_patterns_times_names_are_bounded() -> None:
+    names = [f"a{at}" for at in range(200)]
+    reader = parse(
+        "JSON", json.dumps({"patternProperties": {f"^{n}(x+)+$": {} for n in names}}), {}
+    )
+    writer = parse("JSON", json.dumps({"properties": {n: {"type": "string"} for n in names}}), {})
+    with pytest.raises(InvalidSchema, match="too large to compare"):
+        incompatibilities(reader, writer)

@@ -5,6 +5,7 @@ by_id.py, by_subject.py, by_scope.py   what is asked, one function an endpoint
 formatting.py                          a schema in another form
 service.py, access.py                  who asks, and what they may
 topic.py, writer.py                    the topic: read when somebody asks, written by one at a time
+reading.py                             large schemas, read by a process beside this one
 
 What a request means is decided in `kwire/schemas/registry`, which is pure (ADR 44).
 """

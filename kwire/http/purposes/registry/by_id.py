@@ -51,7 +51,7 @@ async def of_id(service: RegistryService, call: Call) -> Json:
         return answer
 
     if has_max:
-        return look(await service.fresh(call.cluster))
+        return await service.asked(call.cluster, look)
     return await service.found(call.cluster, look)
 
 

@@ -24,15 +24,16 @@ async def subjects(service: RegistryService, call: Call) -> Json:
 
 async def look_up(service: RegistryService, call: Call) -> Json:
     request = schema_request(call.body)
-    registry = await service.fresh(call.cluster)
-    version = queries.looked_up(
-        registry,
-        queries.real_subject(registry, call.subject()),
-        request,
-        normalize=call.flag("normalize"),
-        deleted=call.flag("deleted"),
-    )
-    return shown(version, schema=formatted(registry, version, call.text("format")))
+    normalize, deleted = call.flag("normalize"), call.flag("deleted")
+
+    def look(registry: Registry) -> Json:
+        subject = queries.real_subject(registry, call.subject())
+        version = queries.looked_up(
+            registry, subject, request, normalize=normalize, deleted=deleted
+        )
+        return shown(version, schema=formatted(registry, version, call.text("format")))
+
+    return await service.asked(call.cluster, look)
 
 
 async def delete_subject(service: RegistryService, call: Call) -> Json:
@@ -46,14 +47,15 @@ async def delete_subject(service: RegistryService, call: Call) -> Json:
 
 
 async def with_metadata(service: RegistryService, call: Call) -> Json:
-    registry = await service.fresh(call.cluster)
-    version = queries.latest_with_metadata(
-        registry,
-        queries.real_subject(registry, call.subject()),
-        dict(zip(call.query.get("key", ()), call.query.get("value", ()), strict=False)),
-        deleted=call.flag("deleted"),
-    )
-    return shown(version, schema=formatted(registry, version, call.text("format")))
+    properties = dict(zip(call.query.get("key", ()), call.query.get("value", ()), strict=False))
+    deleted = call.flag("deleted")
+
+    def look(registry: Registry) -> Json:
+        subject = queries.real_subject(registry, call.subject())
+        version = queries.latest_with_metadata(registry, subject, properties, deleted=deleted)
+        return shown(version, schema=formatted(registry, version, call.text("format")))
+
+    return await service.asked(call.cluster, look)
 
 
 async def versions(service: RegistryService, call: Call) -> Json:
@@ -71,10 +73,12 @@ async def register_schema(service: RegistryService, call: Call) -> Json:
     request = schema_request(call.body)
     normalize, force = call.flag("normalize"), call.flag("force")
     subject = check_subject(call.subject())
-    registry = await service.fresh(call.cluster)
-    there = existing(
-        registry, queries.real_subject(registry, subject), request, normalize=normalize
-    )
+
+    def look(registry: Registry) -> Json:
+        real = queries.real_subject(registry, subject)
+        return existing(registry, real, request, normalize=normalize)
+
+    there = await service.asked(call.cluster, look)
     if there is not None:
         return there
 
@@ -87,14 +91,14 @@ async def register_schema(service: RegistryService, call: Call) -> Json:
 
 async def version(service: RegistryService, call: Call) -> Json:
     number = version_number(call.names["version"])
-    registry = await service.fresh(call.cluster)
-    found = queries.version_of(
-        registry,
-        queries.real_subject(registry, call.subject()),
-        number,
-        deleted=call.flag("deleted"),
-    )
-    return shown(found, schema=formatted(registry, found, call.text("format")))
+    deleted = call.flag("deleted")
+
+    def look(registry: Registry) -> Json:
+        subject = queries.real_subject(registry, call.subject())
+        found = queries.version_of(registry, subject, number, deleted=deleted)
+        return shown(found, schema=formatted(registry, found, call.text("format")))
+
+    return await service.asked(call.cluster, look)
 
 
 async def version_text(service: RegistryService, call: Call) -> str:
@@ -129,15 +133,15 @@ async def compatibility(service: RegistryService, call: Call) -> Json:
         if not verbose or error.status != 422:
             raise
         return {"is_compatible": False, "messages": [str(error)]}
-    registry = await service.fresh(call.cluster)
-    return check_compatibility(
-        registry,
-        queries.real_subject(registry, call.subject()),
-        number,
-        request,
-        normalize=call.flag("normalize"),
-        verbose=verbose,
-    )
+    normalize = call.flag("normalize")
+
+    def look(registry: Registry) -> Json:
+        subject = queries.real_subject(registry, call.subject())
+        return check_compatibility(
+            registry, subject, number, request, normalize=normalize, verbose=verbose
+        )
+
+    return await service.asked(call.cluster, look)
 
 
 def _wanted(call: Call) -> Wanted:

@@ -8,18 +8,15 @@ serialized          Protobuf: the FileDescriptorProto in base64, as Python's des
 
 from __future__ import annotations
 
-import base64
-
 from kwire.schemas.registry.errors import Code, RegistryError
 from kwire.schemas.registry.machine import Registry
 from kwire.schemas.registry.version import AVRO, Version
 
 PROTOBUF = "PROTOBUF"
-FILE_NAME = "default"
 
 
 def formatted(registry: Registry, version: Version, form: str) -> str:
-    """RegistryError 422 for a form that there is not of such a schema."""
+    """RegistryError 422 for a form that there is not of such a schema, WorkNeeded."""
     match version.schema_type, form.strip().lower():
         case (_, "" | "default"):
             return version.schema
@@ -28,20 +25,9 @@ def formatted(registry: Registry, version: Version, form: str) -> str:
         case (kind, "ignore_extensions") if kind == PROTOBUF:
             return version.schema
         case (kind, "serialized") if kind == PROTOBUF:
-            return _serialized(registry, version)
+            return registry.schemas.described(version)
     raise RegistryError(
         Code.UNPROCESSABLE,
         f"Invalid value {form[:100]!r} for parameter format: a schema of type "
         f"{version.schema_type} has no such form",
     )
-
-
-def _serialized(registry: Registry, version: Version) -> str:
-    parsed = registry.schemas.of_version(version)
-    from kwire.schemas.formats.protobuf import ProtobufSchema
-
-    assert isinstance(parsed, ProtobufSchema), "of its type"
-    copy = type(parsed.file)()
-    copy.CopyFrom(parsed.file)
-    copy.name = FILE_NAME
-    return base64.b64encode(copy.SerializeToString()).decode()

@@ -11,6 +11,7 @@ from kwire.client.settings import ConnectionSettings
 from kwire.clock import Random
 from kwire.http.logins import CLIENT_ID
 from kwire.http.purposes.registry.access import Access
+from kwire.http.purposes.registry.reading import SchemaReading
 from kwire.http.purposes.registry.topic import RegistrySettings, SchemaTopic
 from kwire.http.purposes.registry.writer import Decide, SchemaWriter
 from kwire.schemas.registry.errors import Code, RegistryError
@@ -27,7 +28,8 @@ class RegistryService:
 
     def __init__(self, settings: RegistrySettings, anonymous: str, random: Random) -> None:
         self.topic = SchemaTopic(settings)
-        self.writer = SchemaWriter(self.topic)
+        self.reading = SchemaReading()
+        self.writer = SchemaWriter(self.topic, self.reading)
         self._access = Access(settings.topic)
         self._anonymous = anonymous
         self._random = random
@@ -52,16 +54,21 @@ class RegistryService:
         await self.topic.caught_up(cluster)
         return self.topic.registry
 
+    async def asked(self, cluster: Cluster, look: Callable[[Registry], T]) -> T:
+        """What is so with all that is committed; `look` may need schemas to be read."""
+        await self.fresh(cluster)
+        return await self.reading.decided(lambda: self.topic.registry, look)
+
     async def found(self, cluster: Cluster, look: Callable[[Registry], T]) -> T:
         """What never changes once it is there: what is known here is enough; where it is not
         known, what is committed decides."""
         await self._access.check(cluster, Operation.READ)
         try:
-            return look(self.topic.registry)
+            return await self.reading.decided(lambda: self.topic.registry, look)
         except RegistryError:
             pass
         await self.topic.caught_up(cluster)
-        return look(self.topic.registry)
+        return await self.reading.decided(lambda: self.topic.registry, look)
 
     async def change(self, cluster: Cluster, decide: Decide) -> Json:
         """The answer once the change is committed."""
@@ -69,5 +76,6 @@ class RegistryService:
         return await self.writer.decided(cluster, decide)
 
     async def close(self) -> None:
+        await self.reading.close()
         if self._nobody is not None:
             await self._nobody.close()

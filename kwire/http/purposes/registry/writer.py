@@ -26,6 +26,7 @@ from typing import NamedTuple
 from kwire.client.appending import Appending
 from kwire.client.cluster import Cluster, Coordinator
 from kwire.client.errors import ClientError, RequestFailed, check
+from kwire.http.purposes.registry.reading import SchemaReading
 from kwire.http.purposes.registry.topic import SchemaTopic, named
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
@@ -83,8 +84,9 @@ class _NotKnown(Exception):
 class SchemaWriter:
     """See the module."""
 
-    def __init__(self, topic: SchemaTopic) -> None:
+    def __init__(self, topic: SchemaTopic, reading: SchemaReading) -> None:
         self._topic = topic
+        self._reading = reading
         self._role: _Role | None = None
         self._sequence = 0
         self._writing = asyncio.Lock()
@@ -98,7 +100,7 @@ class SchemaWriter:
     async def decided(self, cluster: Cluster, decide: Decide) -> Json:
         """The answer to a request once its records are committed and replayed; RegistryError."""
         await self._topic.caught_up(cluster)
-        decision = decide(self._topic.registry)
+        decision = await self._decision(decide)
         if not decision.records:
             return decision.answer
         async with self._writing:
@@ -121,7 +123,7 @@ class SchemaWriter:
                 if pending is not None and self._is_written(pending.records):
                     return pending.answer
                 await self._topic.caught_up(cluster)
-                pending = decide(self._topic.registry)
+                pending = await self._decision(decide)
                 if pending.records:
                     self._topic.journal = []
                     await self._append(cluster, pending.records)
@@ -133,6 +135,9 @@ class SchemaWriter:
             # Who was overtaken takes over at once; who is again and again leaves the others a turn.
             await asyncio.sleep(PAUSE_S * cluster.random.below(steps))
             steps = min(steps + PAUSE_STEPS, PAUSE_STEPS_MAX)
+
+    async def _decision(self, decide: Decide) -> Decision:
+        return await self._reading.decided(lambda: self._topic.registry, decide)
 
     # -- taking over
 

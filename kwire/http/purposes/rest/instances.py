@@ -26,7 +26,16 @@ from kwire.http.purposes.rest.messages import (
 )
 from kwire.http.purposes.rest.problems import Problem
 from kwire.http.purposes.rest.records import Fetched, from_records
-from kwire.http.purposes.rest.route import Answered, AnyRoute, Call, Nothing, Reply, Route
+from kwire.http.purposes.rest.route import (
+    Answered,
+    AnyRoute,
+    B,
+    Call,
+    Handler,
+    Nothing,
+    Reply,
+    Route,
+)
 from kwire.http.purposes.rest.shapes import (
     LIST_MAX,
     Group,
@@ -258,6 +267,29 @@ _PATH = "/consumers/{group}/instances"
 _ONE = _PATH + "/{instance}"
 _TAG = "consumer instances"
 
+
+def _of_one(
+    method: str,
+    what: str,
+    handler: Handler[OfInstance, B],
+    body: type[B],
+    answer: Answered,
+    summary: str,
+) -> Route[OfInstance, B]:
+    """A call of the member that its path names."""
+    return Route(
+        method,
+        f"{_ONE}/{what}",
+        handler,
+        summary=summary,
+        tag=_TAG,
+        parameters=OfInstance,
+        body=body,
+        answers={200: answer},
+        refusals=(404, 409),
+    )
+
+
 ROUTES: list[AnyRoute] = [
     Route(
         "POST",
@@ -271,16 +303,13 @@ ROUTES: list[AnyRoute] = [
         answers={200: Answered(Created, "It subscribes to nothing yet.")},
         refusals=(429,),
     ),
-    Route(
+    _of_one(
         "POST",
-        _ONE + "/subscription",
+        "subscription",
         subscribe,
-        summary="Subscribe to topics, in the place of those before",
-        tag=_TAG,
-        parameters=OfInstance,
-        body=Subscription,
-        answers={200: Answered(Subscription, "It is a member of its group.")},
-        refusals=(404, 409),
+        Subscription,
+        Answered(Subscription, "It is a member of its group."),
+        "Subscribe to topics, in the place of those before",
     ),
     Route(
         "GET",
@@ -297,27 +326,21 @@ ROUTES: list[AnyRoute] = [
         refusals=(404, 409),
         waits=True,
     ),
-    Route(
+    _of_one(
         "POST",
-        _ONE + "/offsets",
+        "offsets",
         commit,
-        summary="Commit offsets, or all that was given out",
-        tag=_TAG,
-        parameters=OfInstance,
-        body=CommitGiven,
-        answers={200: Answered(GroupOffsets, "They are committed.")},
-        refusals=(404, 409),
+        CommitGiven,
+        Answered(GroupOffsets, "They are committed."),
+        "Commit offsets, or all that was given out",
     ),
-    Route(
+    _of_one(
         "GET",
-        _ONE + "/assignment",
+        "assignment",
         assignment,
-        summary="The partitions that the member is assigned",
-        tag=_TAG,
-        parameters=OfInstance,
-        body=Nothing,
-        answers={200: Answered(Assignment, "What it reads now.")},
-        refusals=(404, 409),
+        Nothing,
+        Answered(Assignment, "What it reads now."),
+        "The partitions that the member is assigned",
     ),
     Route(
         "DELETE",

@@ -27,7 +27,16 @@ from kwire.http.purposes.rest.messages import Published, check_sizes
 from kwire.http.purposes.rest.problems import Offset, Problem, throttled
 from kwire.http.purposes.rest.publishing import Publishing
 from kwire.http.purposes.rest.records import Messages, to_records
-from kwire.http.purposes.rest.route import Answered, AnyRoute, Call, Nothing, Reply, Route
+from kwire.http.purposes.rest.route import (
+    Answered,
+    AnyRoute,
+    B,
+    Call,
+    Handler,
+    Nothing,
+    Reply,
+    Route,
+)
 from kwire.http.purposes.rest.shapes import (
     INT64_MAX,
     LIST_MAX,
@@ -256,6 +265,29 @@ async def abort(call: Call[OfTransaction, End]) -> Reply:
 _REFUSALS = (404, 409)
 _PATH = "/transactions/{transactional_id}"
 
+
+def _of_one(
+    what: str,
+    handler: Handler[OfTransaction, B],
+    body: type[B],
+    answer: Answered,
+    summary: str,
+    refusals: tuple[int, ...] = _REFUSALS,
+) -> Route[OfTransaction, B]:
+    """A call of the transaction that its path names."""
+    return Route(
+        "POST",
+        f"{_PATH}/{what}",
+        handler,
+        summary=summary,
+        tag="transactions",
+        parameters=OfTransaction,
+        body=body,
+        answers={200: answer},
+        refusals=refusals,
+    )
+
+
 ROUTES: list[AnyRoute] = [
     Route(
         "POST",
@@ -272,48 +304,25 @@ ROUTES: list[AnyRoute] = [
         answers={200: Answered(Begun, "The one producer of this transactional id.")},
         refusals=(*_REFUSALS, 429),
     ),
-    Route(
-        "POST",
-        _PATH + "/messages",
+    _of_one(
+        "messages",
         send,
-        summary="Publish messages in the transaction",
-        tag="transactions",
-        parameters=OfTransaction,
-        body=SendInTransaction,
-        answers={200: Answered(Published, "Where they are, once the transaction is committed.")},
-        refusals=(*_REFUSALS, 429),
+        SendInTransaction,
+        Answered(Published, "Where they are, once the transaction is committed."),
+        "Publish messages in the transaction",
+        (*_REFUSALS, 429),
     ),
-    Route(
-        "POST",
-        _PATH + "/offsets",
+    _of_one(
+        "offsets",
         offsets,
-        summary="Commit offsets of a group with the transaction",
-        tag="transactions",
-        parameters=OfTransaction,
-        body=OffsetsInTransaction,
-        answers={200: Answered(GroupOffsets, "They are committed with the transaction.")},
-        refusals=_REFUSALS,
+        OffsetsInTransaction,
+        Answered(GroupOffsets, "They are committed with the transaction."),
+        "Commit offsets of a group with the transaction",
     ),
-    Route(
-        "POST",
-        _PATH + "/commit",
-        commit,
-        summary="Commit the transaction",
-        tag="transactions",
-        parameters=OfTransaction,
-        body=End,
-        answers={200: Answered(Ended, "All of it is there.")},
-        refusals=_REFUSALS,
+    _of_one(
+        "commit", commit, End, Answered(Ended, "All of it is there."), "Commit the transaction"
     ),
-    Route(
-        "POST",
-        _PATH + "/abort",
-        abort,
-        summary="Abort the transaction",
-        tag="transactions",
-        parameters=OfTransaction,
-        body=End,
-        answers={200: Answered(Ended, "Nothing of it is there.")},
-        refusals=_REFUSALS,
+    _of_one(
+        "abort", abort, End, Answered(Ended, "Nothing of it is there."), "Abort the transaction"
     ),
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
@@ -270,151 +271,68 @@ def _wrong(at: int, message: str) -> Problem:
     return Problem(400, "invalid_body", message, field=message.partition(":")[0], index=at)
 
 
-# -- of topics
-
-
-@as_v3
-async def topic_list(call: Call[OfClusterTopic, Nothing]) -> Reply:
-    """All of a topic."""
-    asked = call.parameters
-    return await _list(call, asked.cluster_id, of_topic(asked.topic_name))
-
-
-@as_v3
-async def topic_get(call: Call[OfTopicConfig, Nothing]) -> Reply:
-    """One of a topic."""
-    asked = call.parameters
-    return await _get(call, asked.cluster_id, of_topic(asked.topic_name), asked.name)
-
-
-@as_v3
-async def topic_set(call: Call[OfTopicConfig, UpdateConfigRequest]) -> Reply:
-    """Set one of a topic."""
-    asked = call.parameters
-    changes: dict[str, str | None] = {asked.name: call.body.value}
-    return await _change(call, asked.cluster_id, of_topic(asked.topic_name), changes)
-
-
-@as_v3
-async def topic_reset(call: Call[OfTopicConfig, Nothing]) -> Reply:
-    """Give one of a topic its default."""
-    asked = call.parameters
-    return await _change(call, asked.cluster_id, of_topic(asked.topic_name), {asked.name: None})
-
-
-@as_v3
-async def topic_alter(call: Call[OfClusterTopic, AlterConfigBatchRequest]) -> Reply:
-    """Change some of a topic."""
-    asked = call.parameters
-    is_tried = bool(call.body.validate_only)
-    owner = of_topic(asked.topic_name)
-    return await _change(call, asked.cluster_id, owner, _changes(call.body), is_tried)
-
-
-# -- of a broker
-
-
-@as_v3
-async def broker_list(call: Call[OfBroker, Nothing]) -> Reply:
-    """All of a broker."""
-    asked = call.parameters
-    return await _list(call, asked.cluster_id, of_broker(asked.broker_id))
-
-
-@as_v3
-async def broker_get(call: Call[OfBrokerConfig, Nothing]) -> Reply:
-    """One of a broker."""
-    asked = call.parameters
-    return await _get(call, asked.cluster_id, of_broker(asked.broker_id), asked.name)
-
-
-@as_v3
-async def broker_set(call: Call[OfBrokerConfig, UpdateConfigRequest]) -> Reply:
-    """Set one of a broker."""
-    asked = call.parameters
-    changes: dict[str, str | None] = {asked.name: call.body.value}
-    return await _change(call, asked.cluster_id, of_broker(asked.broker_id), changes)
-
-
-@as_v3
-async def broker_reset(call: Call[OfBrokerConfig, Nothing]) -> Reply:
-    """Give one of a broker its default."""
-    asked = call.parameters
-    return await _change(call, asked.cluster_id, of_broker(asked.broker_id), {asked.name: None})
-
-
-@as_v3
-async def broker_alter(call: Call[OfBroker, AlterConfigBatchRequest]) -> Reply:
-    """Change some of a broker."""
-    asked = call.parameters
-    is_tried = bool(call.body.validate_only)
-    owner = of_broker(asked.broker_id)
-    return await _change(call, asked.cluster_id, owner, _changes(call.body), is_tried)
-
-
-# -- of all brokers
-
-
-@as_v3
-async def cluster_list(call: Call[OfCluster, Nothing]) -> Reply:
-    """What is set for all brokers."""
-    return await _list(call, call.parameters.cluster_id, of_cluster())
-
-
-@as_v3
-async def cluster_get(call: Call[OfClusterConfig, Nothing]) -> Reply:
-    """One of that."""
-    asked = call.parameters
-    return await _get(call, asked.cluster_id, of_cluster(), asked.name)
-
-
-@as_v3
-async def cluster_set(call: Call[OfClusterConfig, UpdateConfigRequest]) -> Reply:
-    """Set one for all brokers."""
-    asked = call.parameters
-    changes: dict[str, str | None] = {asked.name: call.body.value}
-    return await _change(call, asked.cluster_id, of_cluster(), changes)
-
-
-@as_v3
-async def cluster_reset(call: Call[OfClusterConfig, Nothing]) -> Reply:
-    """Set one for all brokers no more."""
-    asked = call.parameters
-    return await _change(call, asked.cluster_id, of_cluster(), {asked.name: None})
-
-
-@as_v3
-async def cluster_alter(call: Call[OfCluster, AlterConfigBatchRequest]) -> Reply:
-    """Change some for all brokers."""
-    is_tried = bool(call.body.validate_only)
-    return await _change(
-        call, call.parameters.cluster_id, of_cluster(), _changes(call.body), is_tried
-    )
-
-
 CHANGED = {204: Answered(None, "It is changed.")}
 ALTERED = {204: Answered(None, "All is changed, or could be (`validate_only`).")}
 ONE = {200: Answered(ConfigData, "The config.")}
 MANY = {200: Answered(ConfigDataList, "The configs.")}
 
 
-Owned = TypeVar("Owned", bound=Struct)
-Named = TypeVar("Named", bound=Struct)
+Owned = TypeVar("Owned", OfClusterTopic, OfBroker, OfCluster)
+Named = TypeVar("Named", OfTopicConfig, OfBrokerConfig, OfClusterConfig)
 
 
 @dataclass(frozen=True)
 class _Calls(Generic[Owned, Named]):
-    """The five calls of one owner's configs."""
+    """The five calls of one owner's configs. `whole` and `one` say whose they are."""
 
     path: str
     whose: str
     owner: type[Owned]
     named: type[Named]
-    lister: Handler[Owned, Nothing]
-    getter: Handler[Named, Nothing]
-    setter: Handler[Named, UpdateConfigRequest]
-    resetter: Handler[Named, Nothing]
-    alterer: Handler[Owned, AlterConfigBatchRequest]
+    whole: Callable[[Owned], _Owner]
+    one: Callable[[Named], _Owner]
+
+    def list_all(self) -> Handler[Owned, Nothing]:
+        @as_v3
+        async def handler(call: Call[Owned, Nothing]) -> Reply:
+            asked = call.parameters
+            return await _list(call, asked.cluster_id, self.whole(asked))
+
+        return handler
+
+    def alter(self) -> Handler[Owned, AlterConfigBatchRequest]:
+        @as_v3
+        async def handler(call: Call[Owned, AlterConfigBatchRequest]) -> Reply:
+            asked, is_tried = call.parameters, bool(call.body.validate_only)
+            changes = _changes(call.body)
+            return await _change(call, asked.cluster_id, self.whole(asked), changes, is_tried)
+
+        return handler
+
+    def get(self) -> Handler[Named, Nothing]:
+        @as_v3
+        async def handler(call: Call[Named, Nothing]) -> Reply:
+            asked = call.parameters
+            return await _get(call, asked.cluster_id, self.one(asked), asked.name)
+
+        return handler
+
+    def set(self) -> Handler[Named, UpdateConfigRequest]:
+        @as_v3
+        async def handler(call: Call[Named, UpdateConfigRequest]) -> Reply:
+            asked = call.parameters
+            changes: dict[str, str | None] = {asked.name: call.body.value}
+            return await _change(call, asked.cluster_id, self.one(asked), changes)
+
+        return handler
+
+    def reset(self) -> Handler[Named, Nothing]:
+        @as_v3
+        async def handler(call: Call[Named, Nothing]) -> Reply:
+            asked = call.parameters
+            return await _change(call, asked.cluster_id, self.one(asked), {asked.name: None})
+
+        return handler
 
     def routes(self) -> list[AnyRoute]:
         """All five."""
@@ -423,7 +341,7 @@ class _Calls(Generic[Owned, Named]):
             Route(
                 "GET",
                 self.path,
-                self.lister,
+                self.list_all(),
                 summary=f"List configs of {self.whose}",
                 tag=TAG,
                 parameters=self.owner,
@@ -434,7 +352,7 @@ class _Calls(Generic[Owned, Named]):
             Route(
                 "POST",
                 self.path + ":alter",
-                self.alterer,
+                self.alter(),
                 summary=f"Change configs of {self.whose}",
                 tag=TAG,
                 parameters=self.owner,
@@ -445,7 +363,7 @@ class _Calls(Generic[Owned, Named]):
             Route(
                 "GET",
                 one,
-                self.getter,
+                self.get(),
                 summary=f"Get a config of {self.whose}",
                 tag=TAG,
                 parameters=self.named,
@@ -456,7 +374,7 @@ class _Calls(Generic[Owned, Named]):
             Route(
                 "PUT",
                 one,
-                self.setter,
+                self.set(),
                 summary=f"Set a config of {self.whose}",
                 tag=TAG,
                 parameters=self.named,
@@ -467,7 +385,7 @@ class _Calls(Generic[Owned, Named]):
             Route(
                 "DELETE",
                 one,
-                self.resetter,
+                self.reset(),
                 summary=f"Give a config of {self.whose} its default",
                 tag=TAG,
                 parameters=self.named,
@@ -486,32 +404,23 @@ def routes(prefix: str) -> list[AnyRoute]:
         "a topic",
         OfClusterTopic,
         OfTopicConfig,
-        topic_list,
-        topic_get,
-        topic_set,
-        topic_reset,
-        topic_alter,
+        lambda asked: of_topic(asked.topic_name),
+        lambda asked: of_topic(asked.topic_name),
     )
     of_brokers = _Calls(
         base + "/brokers/{broker_id}/configs",
         "a broker",
         OfBroker,
         OfBrokerConfig,
-        broker_list,
-        broker_get,
-        broker_set,
-        broker_reset,
-        broker_alter,
+        lambda asked: of_broker(asked.broker_id),
+        lambda asked: of_broker(asked.broker_id),
     )
     of_all = _Calls(
         base + "/broker-configs",
         "all brokers",
         OfCluster,
         OfClusterConfig,
-        cluster_list,
-        cluster_get,
-        cluster_set,
-        cluster_reset,
-        cluster_alter,
+        lambda asked: of_cluster(),
+        lambda asked: of_cluster(),
     )
     return [*of_topics.routes(), *of_brokers.routes(), *of_all.routes()]
