@@ -2,6 +2,7 @@
 
     topic.T/              the records of topic T, by date and partition
     dead_letter.T/        values of it that could not be decoded, with a reason
+    latest.T/             the newest record of each key, as compaction would leave it
     _kwire/replays/       where replays of the lake began in their targets
 
 A `=` in the name of a folder would be a partition for some readers. A table is named after its
@@ -23,6 +24,7 @@ from kwire.spark.usage import JobError, UsageError
 
 RECORDS = "topic"
 DEAD_LETTERS = "dead_letter"
+LATEST = "latest"
 REPLAYS = "_kwire/replays"
 # Where the lakes of kwire 1 keep their log (lake_log.py).
 OLD_LOG = "_kwire/commits"
@@ -76,7 +78,7 @@ _TYPES: dict[str, Any] = {
         "containsNull": True,
     },
 }
-_TABLE = re.compile(rf"({RECORDS}|{DEAD_LETTERS})\.([A-Za-z0-9._-]+)\Z")
+_TABLE = re.compile(rf"({RECORDS}|{DEAD_LETTERS}|{LATEST})\.([A-Za-z0-9._-]+)\Z")
 
 
 class Form(NamedTuple):
@@ -131,6 +133,11 @@ def columns_of(state: TableState) -> dict[str, Type]:
     """The columns of a table with their types."""
     fields = json.loads(state.metadata["schemaString"])["fields"]
     return {field["name"]: from_json(field["type"]) for field in fields}
+
+
+def partitioned_by(kind: str) -> tuple[str, ...]:
+    """The partition columns of a table: a key keeps its partition, and not its date."""
+    return ("partition",) if kind == LATEST else PARTITION_COLUMNS
 
 
 def folder_of(kind: str, topic: str) -> str:
@@ -370,7 +377,7 @@ def offsets_of(state: TableState) -> dict[int, int]:
 def schema_of(kind: str, form: Form | None) -> list[dict[str, Any]]:
     """The columns of a table, as Delta's `schemaString` has its fields."""
     texts = [DATA_SCHEMA, (form or JSON_TEXT).dead_letters, REASON_SCHEMA, PLACE_SCHEMA]
-    if kind == RECORDS:
+    if kind != DEAD_LETTERS:
         texts = [DATA_SCHEMA, *([form.records] if form is not None else []), PLACE_SCHEMA]
     return [field for text in texts for field in fields_of(text)]
 
@@ -392,7 +399,7 @@ def metadata_of(
         "id": table_id,
         "format": {"provider": "parquet", "options": {}},
         "schemaString": json.dumps({"type": "struct", "fields": schema_of(kind, form)}),
-        "partitionColumns": list(PARTITION_COLUMNS),
+        "partitionColumns": list(partitioned_by(kind)),
         "configuration": {
             FORMAT_PROPERTY: FORMAT,
             KIND_PROPERTY: kind,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock
@@ -15,12 +15,21 @@ from kwire.spark.archive import Archiver
 from kwire.spark.cluster import EARLIEST, LATEST, Partition, TopicInfo
 from kwire.spark.job import Job, Progress, parser_of
 from kwire.spark.lake import DEAD_LETTERS, JSON_TEXT, RECORDS, table_path
+from kwire.spark.lake import LATEST as LATEST_TABLE
+from kwire.spark.latest import LatestTable
 from kwire.spark.mirror import Mirror
 from kwire.spark.mirror_offsets import entry
 from kwire.spark.topic_source import Ranges
 from kwire.spark.topic_table import Added, TopicTable, Write
 from kwire.spark.usage import FinalError, UsageError
-from tests.support.tables import Commit, FakeTransaction, KilledError, Tables
+from tests.support.tables import (
+    Commit,
+    FakeTransaction,
+    KilledError,
+    Tables,
+    compacted,
+    key_of,
+)
 
 pytest.importorskip("pyspark")
 pytest.importorskip("confluent_kafka")
@@ -58,6 +67,20 @@ class FakeArchiver(Archiver):
 
     def new_table(self, topic: str) -> TopicTable:
         return TopicTable(self.root, topic, self.writer, self.tables_of_lake.open, form=JSON_TEXT)
+
+    def new_latest(self, topic: str) -> LatestTable:
+        return LatestTable(self.root, topic, self.writer, self.tables_of_lake.open)
+
+    def changes(self, topic: str) -> Callable[[Any], Any]:
+        """The last row of each key, tombstones among them."""
+
+        def found(ranges: Mapping[int, tuple[int, int]]) -> list[tuple[int, int]]:
+            rows = rows_of(Path(self.root), topic)
+            inside = [row for row in rows if ranges[row[0]][0] <= row[1] < ranges[row[0]][1]]
+            last = {(number, key_of(at)): (number, at) for number, at in inside}
+            return sorted(last.values())
+
+        return found
 
     def _write(self, ranges: Ranges, records: Write, dead_letters: Write) -> Added:
         rows = [(n, at) for (_, n), (start, end) in ranges.items() for at in range(start, end)]
@@ -210,6 +233,46 @@ def test_killed_anywhere_nothing_is_twice_and_nothing_missing(tmp_path: Path) ->
                 continue
         assert rows_of(lake) == [(0, at) for at in range(23)], steps
         assert {path.name for path in data_files(lake)} == named_files(lake), steps
+
+
+def latest_of(lake: Path) -> list[tuple[int, int]]:
+    return LAKES[lake].rows(table_path(str(lake), LATEST_TABLE, "t"))
+
+
+def test_killed_anywhere_the_newest_records_are_those_of_some_offsets(tmp_path: Path) -> None:
+    """They follow the archive, also where it is ahead by more than a batch."""
+    cluster = FakeCluster(t=("id", 0, 23))
+    whole = [(0, at) for at in range(23)]
+    states = [compacted(whole[:end]) for end in range(24)]
+    for steps in range(60):
+        lake = tmp_path / str(steps)
+        # The first run archives something without such a table.
+        for allowed, more in ((steps, ()), (steps, ("x",)), (steps // 2, ("x",)), (None, ("x",))):
+            given = ("--batch-records", "7", *("--latest-by-key" for _ in more))
+            one = archiver(lake, cluster, *given)
+            one.tables_of_lake.steps = allowed
+            try:
+                one.open()
+                one.run()
+            except KilledError:
+                assert latest_of(lake) in states
+                continue
+        assert rows_of(lake) == whole, steps
+        assert latest_of(lake) == states[23], steps
+        assert {path.name for path in data_files(lake)} == named_files(lake), steps
+
+
+def test_an_older_session_changes_no_newest_record(tmp_path: Path) -> None:
+    cluster = FakeCluster(t=("id", 0, 10))
+    old, new = (archiver(tmp_path, cluster, "--latest-by-key") for _ in range(2))
+    old.open()
+    new.open()
+    latest = old.latest["t"]
+    for step in (latest.recover, lambda: latest.follow({0: 5}, lambda _: [(0, 1)], "zstd")):
+        with pytest.raises(FinalError, match="taken over"):
+            step()
+    new.run()
+    assert latest_of(tmp_path) == compacted([(0, at) for at in range(10)])
 
 
 def test_what_is_no_archive_of_the_topic_is_refused(tmp_path: Path) -> None:
