@@ -126,6 +126,9 @@ def test_the_newest_records_are_what_compaction_leaves(
         kept[row.partition].append(content(row.key, row.offset, row["value"], row.headers))
     assert kept == left()
     assert len(rows) > KEYS
+    asked = run("query", "--lake", lake, f"SELECT key FROM `latest:{topic}`")
+    assert asked.summary is not None, asked.stderr
+    assert asked.summary["rows"] == len(rows)
     # With its columns, where the value has any.
     for row in rows:
         body = bytes(row["value"]).removeprefix(HEADER)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,13 +15,21 @@ from kwire.spark import archive, batching, mirror, mirror_offsets
 from kwire.spark.archive import Archiver
 from kwire.spark.cluster import EARLIEST, LATEST, Partition, TopicInfo
 from kwire.spark.job import Job, Progress, parser_of
-from kwire.spark.lake import DEAD_LETTERS, JSON_TEXT, RECORDS, table_path
+from kwire.spark.lake import (
+    DEAD_LETTERS,
+    JSON_TEXT,
+    RECORDS,
+    Form,
+    fields_of,
+    form_of,
+    table_path,
+)
 from kwire.spark.lake import LATEST as LATEST_TABLE
 from kwire.spark.latest import LatestTable
 from kwire.spark.mirror import Mirror
 from kwire.spark.mirror_offsets import entry
 from kwire.spark.topic_source import Ranges
-from kwire.spark.topic_table import Added, TopicTable, Write
+from kwire.spark.topic_table import Added, TopicTable, Write, Writer
 from kwire.spark.usage import FinalError, UsageError
 from tests.support.tables import (
     Commit,
@@ -297,6 +306,48 @@ def test_what_is_no_archive_of_the_topic_is_refused(tmp_path: Path) -> None:
     tables.commits[path] = [Commit(first.applications, {"theirs": [(0, 3)]}, first.metadata)]
     with pytest.raises(FinalError, match="offset 3 of partition 0 where nothing was archived"):
         archiver(tmp_path, cluster).open()
+
+
+def test_tables_of_another_form_are_refused_before_any_commit(tmp_path: Path) -> None:
+    """Another decoder, columns of another program or type: a line, and the table is as it was."""
+    cluster = FakeCluster(t=("id", 0, 10))
+    tables = LAKES.setdefault(tmp_path, Tables(tmp_path))
+    avro = form_of({"value": "avro"}, flatten=False)
+
+    def open_as(form: Form) -> None:
+        writer = Writer("w", "token")
+        TopicTable(str(tmp_path), "t", writer, tables.open, form=form).open(cluster.at["t"][0])
+
+    open_as(avro)
+    path = table_path(str(tmp_path), RECORDS, "t")
+    (first,) = tables.commits[path]
+    assert first.metadata is not None
+    none = {**first.metadata, "configuration": dict(first.metadata["configuration"])}
+    for name in ("value", "flatten"):
+        del none["configuration"][f"kwire.decode.{name}"]
+
+    def with_column(name: str, kind: str) -> dict[str, Any]:
+        fields = fields_of(f"offset bigint, {name} {kind}")
+        return {**none, "schemaString": json.dumps({"type": "struct", "fields": fields})}
+
+    for metadata, form, words in (
+        (first.metadata, JSON_TEXT, "--decode json: .* as avro, by schemas"),
+        (first.metadata, form_of({"value": "json"}, False), "--decode json: .* values as avro"),
+        (first.metadata, form_of({"value": "avro"}, True), "--flatten: .* was archived without"),
+        (with_column("valueSchemaId", "string"), avro, "column valueSchemaId that is no integer"),
+        (with_column("valueJson", "int"), JSON_TEXT, "column valueJson that is no string"),
+        (with_column("valueDecoded", "string"), avro, "valueDecoded of another program"),
+        (with_column("value_x", "string"), avro, "value_x of another program"),
+    ):
+        tables.commits[path] = [Commit(first.applications, {}, metadata)]
+        with pytest.raises(UsageError, match=words):
+            open_as(form)
+        assert len(tables.commits[path]) == 1
+    # A table that was archived without decoding takes on a form, and keeps it.
+    tables.commits[path] = [Commit(first.applications, {}, none)]
+    open_as(form_of({"value": "json", "key": "avro"}, flatten=True))
+    with pytest.raises(UsageError, match=r"--decode-key json: .* keys as avro"):
+        open_as(form_of({"value": "json", "key": "json"}, flatten=True))
 
 
 def test_a_session_that_fails_leaves_no_files(tmp_path: Path) -> None:
