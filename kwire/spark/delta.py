@@ -25,8 +25,9 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from kwire.log.files import SystemFiles
-from kwire.spark.column_types import MisfitError, evolved
+from kwire.spark.column_types import MisfitError, evolved, from_json
 from kwire.spark.lake_files import is_local, open_lake_files
+from kwire.spark.shaping import shaped
 from kwire.spark.usage import FinalError, JobError, UsageError
 
 LOG_FOLDER = "_delta_log"
@@ -355,6 +356,41 @@ class DeltaTransaction:
             inside = rows.where(f.col("_metadata.file_name").isin(names))
             self.write(inside.where(f.col("offset") < limit), prefix, codec)
         return bool(self._removed)
+
+    def replace(self, changed: Any, prefix: str, codec: str) -> list[AddedFile]:
+        """What MERGE does, as part of the commit: rows take the place of those with the same
+        partition and key, and those without a value take them out. `changed` has one row a key.
+
+        Files that hold such a key are written again; which these are is looked up by a join."""
+        from pyspark import StorageLevel
+
+        kept = changed.persist(StorageLevel.DISK_ONLY)
+        try:
+            return self._replace(kept, prefix, codec)
+        finally:
+            kept.unpersist()
+
+    def _replace(self, changed: Any, prefix: str, codec: str) -> list[AddedFile]:
+        from pyspark.sql import functions as f
+
+        assert self.state is not None
+        version, spark = self.state.version, self.table.spark
+        place, name = ["partition", "key"], f.col("_metadata.file_name").alias("file")
+        rows = spark.read.format("delta").option("versionAsOf", version).load(self.table.path)
+        keys = changed.select(*place)
+        held = rows.select(*place, name).join(keys, place, "left_semi").select("file").distinct()
+        names = {row.file for row in held.collect()}
+        found = self.table.files(version).collect() if names else []
+        self._removed = [
+            row for row in found if urllib.parse.unquote(row.path).rpartition("/")[2] in names
+        ]
+        new = changed.where("value is not null")
+        if names:
+            wanted = {field.name: from_json(field.dataType.jsonValue()) for field in changed.schema}
+            others = rows.where(f.col("_metadata.file_name").isin(sorted(names)))
+            others = others.join(keys, place, "left_anti")
+            new = shaped(others, wanted).unionByName(new)
+        return self.write(new, prefix, codec)
 
     def commit(
         self,

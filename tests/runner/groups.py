@@ -470,7 +470,7 @@ GATE: tuple[Group, ...] = (
         )
         for name in (
             *("pipeline", "frames", "connector", "mirror", "kills", "oddities", "on_kafka"),
-            *("transactions", "trouble", "beside", "secure", "tables"),
+            *("transactions", "trouble", "beside", "secure", "tables", "decoded", "latest"),
         )
     ),
     Group(
