@@ -291,14 +291,19 @@ def _own_settings(options: Any, needs_kafka: bool, needs_delta: bool) -> dict[st
     needed = [
         name for name, wanted in ((KAFKA_JAR, needs_kafka), (DELTA_JAR, needs_delta)) if wanted
     ]
+    packages: list[str] = []
     if needed and options.jars:
         settings["spark.jars"] = ",".join(jars_in(options.jars, needed))
     elif needed:
         from pyspark import __version__
 
-        packages = {
+        known = {
             KAFKA_JAR: f"{CONNECTOR}:{connector_version(__version__)}",
             DELTA_JAR: delta_package(__version__),
         }
-        settings["spark.jars.packages"] = ",".join(packages[name] for name in needed)
+        packages = [known[name] for name in needed]
+    if more := getattr(options, "packages", None):
+        packages += more.split(",")
+    if packages:
+        settings["spark.jars.packages"] = ",".join(dict.fromkeys(packages))
     return settings
