@@ -29,6 +29,9 @@ from kwire.spark.lake_files import is_local, open_lake_files
 from kwire.spark.usage import FinalError, JobError, UsageError
 
 LOG_FOLDER = "_delta_log"
+LISTING = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
+# For each core.
+LISTING_TASKS = 4
 PREFIX_SETTING = "spark.databricks.delta.testOnly.dataFileNamePrefix"
 # How many `DeltaOperations.Write` has beside the mode.
 WRITE_OPTIONS = 8
@@ -250,6 +253,9 @@ class DeltaTable:
 
     def vacuum(self, hours: float) -> None:
         """Remove what no version of the last hours names, also what others left."""
+        # delta-spark lists folders in so many tasks, by default ten thousand, however few they are.
+        tasks = LISTING_TASKS * self.spark.sparkContext.defaultParallelism
+        self.spark._jsparkSession.sessionState().conf().setConfString(LISTING, str(tasks))
         table = self._public()
         self._call(lambda: table.vacuum(float(hours)))
 
