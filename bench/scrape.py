@@ -57,10 +57,10 @@ async def measure(options: argparse.Namespace, directory: str) -> None:
     for _ in range(options.rounds):
         await asyncio.sleep(0)
         steps, pieces = [], []
-        blocks = node._answer_metrics({})
+        told = node._answer_metrics({})
         while True:
             started = time.thread_time()
-            piece = next(blocks, None)
+            piece = next(told, None)
             steps.append(time.thread_time() - started)
             if piece is None:
                 break
@@ -68,8 +68,8 @@ async def measure(options: argparse.Namespace, directory: str) -> None:
         longest.append(max(steps))
         whole.append(sum(steps))
         started = time.thread_time()
-        lines = b"".join(pieces).splitlines()
-        body = exposition.text(map(decoded, lines), 0.0, as_openmetrics=True).encode()
+        blocks = decoded(b"".join(pieces))
+        body = exposition.text(blocks, 0.0, as_openmetrics=True).encode()
         made.append(time.thread_time() - started)
     print(
         f"{options.partitions} partitions, {len(body.splitlines())} lines, {len(body) >> 10} KB: "

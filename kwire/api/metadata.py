@@ -4,17 +4,19 @@ A null topic list (in version 0 an empty one) asks for all topics. A name that d
 created when both the request and auto.create.topics.enable allow it, and answered with
 UNKNOWN_TOPIC_OR_PARTITION meanwhile; a name that cannot exist is INVALID_TOPIC_EXCEPTION. From
 version 12 a topic may be named by id (UNKNOWN_TOPIC_ID). A partition without a live leader is
-LEADER_NOT_AVAILABLE. Source: KIP-4, KIP-430, KIP-516; measured on Apache Kafka 4.4.
+LEADER_NOT_AVAILABLE. All topics of a large cluster are described in slices. Source: KIP-4, KIP-430,
+KIP-516; measured on Apache Kafka 4.4.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TypeAlias
 
 from kwire.api.shared.topic_names import is_valid
 from kwire.kraft.images.cluster import BrokerImage, Endpoint
 from kwire.kraft.images.topics import PartitionImage, TopicImage
-from kwire.pending import Answer
+from kwire.pending import Answer, Pending
 from kwire.protocol import messages as m
 from kwire.protocol import uuids
 from kwire.protocol.errors import ErrorCode, KafkaError
@@ -22,6 +24,7 @@ from kwire.security.acl import CLUSTER_NAME, Operation, ResourceType
 from kwire.security.requirements import Denied, Requires
 from kwire.server.authorization import INTERNAL_TOPICS, authorized_operations
 from kwire.server.context import RequestContext
+from kwire.server.sliced_response import SlicedResponse
 
 VERSIONS = (0, 13)
 WAITS_FOR_WRITES = False
@@ -54,6 +57,11 @@ AUTHORIZATION = (
 ALL_FROM_NULL = 1
 TOPIC_IDS_FROM = 12
 LISTENER_ERRORS_FROM = 6
+AT_ONCE_PARTITIONS_MAX = 500
+"""All topics are described in one turn of the loop up to this many partitions."""
+SLICE_COST = 2_000
+TOPIC_COST, PARTITION_COST, KEPT_COST = 5, 6, 1
+"""A slice is about 2 ms: what a topic, a partition, and a topic that is encoded already cost."""
 
 AskedTopic: TypeAlias = "m.MetadataRequest.MetadataRequestTopic"
 Topic: TypeAlias = "m.MetadataResponse.MetadataResponseTopic"
@@ -62,7 +70,9 @@ Reached = tuple[BrokerImage, Endpoint]
 """A broker, and where this client reaches it."""
 
 
-def handle(context: RequestContext, request: m.MetadataRequest) -> Answer[m.MetadataResponse]:
+def handle(
+    context: RequestContext, request: m.MetadataRequest
+) -> Answer[m.MetadataResponse] | Pending[SlicedResponse]:
     """See the module."""
     topics = request.topics
     for topic in topics or ():
@@ -77,16 +87,19 @@ def handle(context: RequestContext, request: m.MetadataRequest) -> Answer[m.Meta
     response.brokers = reader.brokers()
     response.cluster_id = context.parts.metadata.cluster_id
     response.controller_id = reader.controller_id()
-    if topics is None or (not topics and context.api_version < ALL_FROM_NULL):
-        response.topics = reader.all_topics()
-    else:
-        response.topics = reader.asked_topics()
+    wants_all = topics is None or (not topics and context.api_version < ALL_FROM_NULL)
     if request.include_cluster_authorized_operations:
         response.cluster_authorized_operations = (
             authorized_operations(context, ResourceType.CLUSTER, CLUSTER_NAME)
             if context.allows(DESCRIBE_CLUSTER)
             else 0
         )
+    if not wants_all:
+        response.topics = reader.asked_topics()
+    elif reader.partition_count <= AT_ONCE_PARTITIONS_MAX:
+        response.topics = reader.all_topics()
+    else:
+        return reader.all_in_slices(response)
     return response
 
 
@@ -165,6 +178,41 @@ class _MetadataReader:
             for topic in self._image.topics
             if self._context.sees(DESCRIBE_TOPIC, topic.name)
         ]
+
+    @property
+    def partition_count(self) -> int:
+        return self._image.topics.partition_count
+
+    def all_in_slices(self, response: m.MetadataResponse) -> Pending[SlicedResponse]:
+        """The same, some topics a turn of the loop; each as it is in its turn."""
+        sliced = SlicedResponse(response, "topics", self._context.api_version)
+        return self._parts.slices.run(self._describe_all(sliced), lambda: sliced)
+
+    def _describe_all(self, sliced: SlicedResponse) -> Iterator[None]:
+        context, by_id = self._context, self._image.topics.by_id
+        kept = self._parts.described_topics.view(context.listener_name, context.api_version)
+        may_keep = not self._request.include_topic_authorized_operations
+        cost = 0
+        for topic in list(self._image.topics):
+            if cost >= SLICE_COST:
+                cost = 0
+                yield
+            cost += KEPT_COST
+            if by_id.get(topic.topic_id) is not topic:
+                continue  # deleted since
+            if not context.sees(DESCRIBE_TOPIC, topic.name):
+                continue
+            if may_keep and (known := kept.get(topic.topic_id)) is not None:
+                sliced.add_encoded(*known)
+                continue
+            cost += TOPIC_COST + PARTITION_COST * len(topic.partitions)
+            described = self._topic(topic)
+            if may_keep and not any(each.error_code for each in described.partitions):
+                known = (sliced.encode([described]), 1 + len(described.partitions))
+                kept[topic.topic_id] = known
+                sliced.add_encoded(*known)
+            else:
+                sliced.add([described])
 
     def asked_topics(self) -> list[Topic]:
         by_id = [t for t in self._request.topics or () if t.topic_id != uuids.ZERO]

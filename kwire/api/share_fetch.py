@@ -222,7 +222,8 @@ class _ShareFetch:
         partition = parts.replicas.partition_by_id(topic_id, index)
         if partition is None:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        return ShareTarget(parts.shares.partitions.open(session.group_id, partition))
+        led = parts.shares.partitions.open(session.group_id, partition)
+        return ShareTarget(led, session.member_id)
 
     def _bytes_max(self) -> int:
         connection = self._context.connection

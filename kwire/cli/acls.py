@@ -126,17 +126,17 @@ def acl_why(
 
 
 def _say_why(line: str, decision: Decision, others: int, untold: list[str]) -> None:
-    output.say(f"{'allowed' if decision.is_allowed else 'denied'}: {line}")
+    output.say(f"{'allowed' if decision.is_allowed else 'denied'}: {output.printable(line)}")
     if decision.rule is None:
         output.say(f"  {decision.reason}")
     else:
-        output.say(f"  {decision.reason}: {text.acl_text(decision.rule)}")
+        output.say(f"  {decision.reason}: {output.printable(text.acl_text(decision.rule))}")
     output.say(
         f"  {decision.covering} ACLs cover the resource, {len(decision.fitting)} of them fit"
     )
     for acl in decision.fitting:
         if acl != decision.rule:
-            output.say(f"    {text.acl_text(acl)}")
+            output.say(f"    {output.printable(text.acl_text(acl))}")
     if others:
         output.say(f"  {others} ACLs of single hosts were left out: give the client's address")
     if untold:
@@ -203,7 +203,7 @@ def acl_add(
     with Client(bootstrap, command_config=command_config) as client:
         result = client.call(create_request([acl])).results[0]
     check(result.error_code, text.acl_text(acl), result.error_message)
-    output.say(f"added {text.acl_text(acl)}")
+    output.say(f"added {output.printable(text.acl_text(acl))}")
 
 
 @acl_app.command("remove")
@@ -224,7 +224,7 @@ def acl_remove(
     check(result.error_code, text.acl_text(acl), result.error_message)
     if not result.matching_acls:
         raise ClientError(f"there is no such ACL: {text.acl_text(acl)}")
-    output.say(f"removed {text.acl_text(acl)}")
+    output.say(f"removed {output.printable(text.acl_text(acl))}")
 
 
 def _acl(

@@ -109,7 +109,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _complain(text: str, status: int) -> int:
-    line = " ".join(text.splitlines()).encode(errors="backslashreplace").decode()
+    line = output.printable(" ".join(text.splitlines()))
     sys.stderr.write(f"kwire: {line}\n")
     return status
 

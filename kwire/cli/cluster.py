@@ -25,6 +25,7 @@ from kwire.cli.serve import (
 from kwire.cli.serve_arguments import ServeArguments, UsageError
 from kwire.config.listeners import is_wildcard
 from kwire.config.properties import read_properties
+from kwire.python_module import python_module
 
 READY_PREFIX = "kwire ready on "
 CLUSTER_ID, PORTS = "cluster.id", "controller.ports"
@@ -281,8 +282,8 @@ class Cluster:
     async def _run_once(self, node: ClusterNode, config: str) -> tuple[bool, int]:
         """Whether it became ready, and its exit status."""
         node.process = process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            *("-m", "kwire", "serve", "--supervised", "--config", config),
+            *python_module("kwire"),
+            *("serve", "--supervised", "--config", config),
             *(["--no-http"] if self._arguments.no_http else []),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,

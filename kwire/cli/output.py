@@ -1,4 +1,8 @@
-"""What the commands print: tables for people, tabs for pipes, JSON for programs."""
+"""What the commands print: tables for people, tabs for pipes, JSON for programs.
+
+Names that others have chosen (groups, clients, principals, resources of ACLs) are in it: nothing of
+them begins a line, a column, or moves a terminal's cursor.
+"""
 
 from __future__ import annotations
 
@@ -14,16 +18,27 @@ Json: TypeAlias = "Mapping[str, Json] | Sequence[Json] | str | int | float | boo
 """What JSON knows; also what a cell of a table holds."""
 
 COLUMN_GAP = "  "
+LAYOUT = "\n\t"
+"""What lines of ours are laid out with."""
+
+
+def printable(text: str, beside: str = "") -> str:
+    """A text on one line: characters that are not printable, nor in `beside`, as Python writes
+    them (`\\n`, `\\x1b`)."""
+    if text.isprintable():
+        return text
+    return "".join(one if one.isprintable() or one in beside else ascii(one)[1:-1] for one in text)
 
 
 def say(text: str) -> None:
     """A line on standard output."""
-    sys.stdout.write(text + "\n")
+    sys.stdout.write(printable(text, LAYOUT) + "\n")
 
 
 def say_json(value: Mapping[str, Json]) -> None:
     """One object on a line of its own."""
-    say(json.dumps(value, ensure_ascii=False))
+    line = json.dumps(value, ensure_ascii=False)
+    sys.stdout.write((line if line.isprintable() else json.dumps(value)) + "\n")
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[Json]], *, as_json: bool = False) -> None:
@@ -48,12 +63,13 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Json]], *, as_json: bo
         _paragraphs(columns, cells)
         return
     from rich.table import Table
+    from rich.text import Text
 
     shown = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
         shown.add_column(column, overflow="fold")
     for row in cells:
-        shown.add_row(*row)
+        shown.add_row(*map(Text, row))  # what looks like markup is a name
     console.print(shown)
 
 
@@ -84,5 +100,5 @@ def _paragraphs(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
 
 def _cell(value: Json) -> str:
     if isinstance(value, list):
-        return ",".join(map(str, value))
-    return "" if value is None else str(value)
+        return printable(",".join(map(str, value)))
+    return "" if value is None else printable(str(value))

@@ -25,6 +25,8 @@ from kwire.protocol.structs import Message, Struct
 
 Chosen: TypeAlias = Callable[[Entry], bool]
 """Whether an entry of a request is meant."""
+StartOf: TypeAlias = Callable[[Entry], int]
+"""The first offset of a partition's log; -1 where it is not known."""
 
 _UNKNOWN = (
     *("base_offset", "committed_offset", "committed_leader_epoch", "end_offset", "offset"),
@@ -57,6 +59,16 @@ BEFORE_READING = frozenset(
 is unknown with all others."""
 NO_PROTOCOL_FROM = 7
 """From this version on a JoinGroup response has no protocol where there is an error."""
+FOUND_BY_LOG = frozenset(
+    (
+        *(ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.UNKNOWN_SERVER_ERROR),
+        *(ErrorCode.INVALID_TIMESTAMP, ErrorCode.INVALID_RECORD),
+        *(ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE),
+        *(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.DUPLICATE_SEQUENCE_NUMBER),
+        *(ErrorCode.UNKNOWN_PRODUCER_ID, ErrorCode.INVALID_PRODUCER_EPOCH),
+    )
+)
+"""Errors of a Produce beside which the start of the log is told."""
 EMPTY_LISTS = ("aborted_transactions",)
 EMPTY_BYTES = ("records",)
 
@@ -157,6 +169,17 @@ def _set_error(entry: Struct, code: ErrorCode) -> None:
             setattr(entry, field, b"")
 
 
+def tell_log_starts(response: Message, start_of: StartOf, name_of: NameOf) -> None:
+    """A Produce that its log refuses is told where the log starts."""
+    if not isinstance(response, m.ProduceResponse):
+        return
+    for topic in response.responses:
+        name = topic_of(topic, name_of)
+        for partition in topic.partition_responses:
+            if partition.error_code in FOUND_BY_LOG:
+                partition.log_start_offset = start_of(Entry(name, partition.index))
+
+
 def has_entries(request: Struct, path: tuple[str, ...]) -> bool:
     """Whether a request names anything at a path of lists."""
     items = getattr(request, path[0]) or ()
@@ -198,14 +221,32 @@ def _without(
     return struct.copy(**{path[0]: kept}), bool(kept)
 
 
-def merge(place: Place, response: Struct, refused: Struct) -> None:
-    """Put the entries of `refused` into `response`, in the place of those that are there."""
+def merge(place: Place, response: Struct, refused: Struct, *, after: bool = False) -> None:
+    """Put the entries of `refused` into `response`, in the place of those that are there. `after`:
+    what was asked for has been done, and a Produce tells the offsets beside its error."""
+    if after and isinstance(response, m.ProduceResponse):
+        _merge_codes(response, refused)
+        return
     if not place.answered:
         for field in ERROR_FIELDS:
             if hasattr(refused, field):
                 setattr(response, field, getattr(refused, field))
         return
     _merge(response, refused, place.answered)
+
+
+def _merge_codes(response: m.ProduceResponse, refused: Struct) -> None:
+    assert isinstance(refused, m.ProduceResponse), refused
+    there = {
+        (topic.name, topic.topic_id, one.index): one
+        for topic in response.responses
+        for one in topic.partition_responses
+    }
+    for topic in refused.responses:
+        for one in topic.partition_responses:
+            done = there.get((topic.name, topic.topic_id, one.index))
+            if done is not None and not done.error_code:
+                done.error_code = one.error_code
 
 
 def _merge(into: Struct, refused: Struct, path: tuple[str, ...]) -> None:

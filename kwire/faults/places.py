@@ -2,7 +2,8 @@
 
 A row is a place: `asked` is the path of lists in the request whose entries are answered one by one
 at `answered` in the response; `.` is the message itself. Names of codes are those that Apache Kafka
-documents for the API or gives there (`org.apache.kafka.common.requests`, measured on 4.4).
+documents for the API or gives there (`org.apache.kafka.common.requests`, measured on 4.4). Versions
+are those of the API where the codes stand at this place only; `.` are all.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from kwire.protocol.errors import ErrorCode
 
 DATA = "data/errors.tsv"
 ERROR_FIELDS = ("error_code", "partition_error_code")
+ALL_VERSIONS = (0, 32_767)
 API_BY_NAME = {info.name: int(key) for key, info in API_KEYS.items()}
 
 
@@ -30,6 +32,7 @@ class Place(NamedTuple):
     asked: tuple[str, ...]
     answered: tuple[str, ...]
     codes: frozenset[ErrorCode]
+    versions: tuple[int, int] = ALL_VERSIONS
 
 
 @functools.cache
@@ -39,10 +42,14 @@ def places() -> dict[int, tuple[Place, ...]]:
     data = pkgutil.get_data(__package__ or "", DATA)
     assert data is not None, DATA
     for line in data.decode().splitlines()[1:]:
-        api, asked, answered, codes = line.split("\t")
+        api, asked, answered, codes, versions = line.split("\t")
         key = API_BY_NAME[api]
         place = Place(
-            key, _path(asked), _path(answered), frozenset(ErrorCode[one] for one in codes.split())
+            key,
+            _path(asked),
+            _path(answered),
+            frozenset(ErrorCode[one] for one in codes.split()),
+            _versions(versions),
         )
         found[key] = (*found.get(key, ()), place)
     return found
@@ -50,6 +57,13 @@ def places() -> dict[int, tuple[Place, ...]]:
 
 def _path(text: str) -> tuple[str, ...]:
     return () if text == "." else tuple(text.split("."))
+
+
+def _versions(text: str) -> tuple[int, int]:
+    if text == ".":
+        return ALL_VERSIONS
+    first, _, last = text.partition("-")
+    return int(first), int(last)
 
 
 def codes_of(api_key: int) -> list[ErrorCode]:
@@ -76,7 +90,8 @@ def _has(place: Place, version: int) -> bool:
     response = m.response_class(place.api_key).SCHEMA.root
     at = _inner(response, place.answered, version)
     return (
-        at is not None
+        schema.within(version, place.versions)
+        and at is not None
         and _reaches(request, place.asked, version)
         and any(
             field.name in ERROR_FIELDS and schema.within(version, field.versions)

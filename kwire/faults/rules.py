@@ -17,7 +17,7 @@ from kwire.faults.kinds import (
     Value,
     kind_named,
 )
-from kwire.faults.places import API_BY_NAME, apis_with, code_named, places
+from kwire.faults.places import ALL_VERSIONS, API_BY_NAME, apis_with, code_named, places
 from kwire.protocol.api_keys import API_KEYS
 from kwire.protocol.errors import ErrorCode
 
@@ -143,9 +143,8 @@ def _check_place(rule: Rule) -> None:
     if rule.kind.name != "error" or rule.topic is None:
         return
     keys = [rule.api] if rule.api is not None else apis_with(rule.code)
-    if not any(
-        rule.code in place.codes and place.asked for key in keys for place in places().get(key, ())
-    ):
+    found = (place for key in keys for place in places().get(key, ()) if rule.code in place.codes)
+    if not any(place.asked and place.versions == ALL_VERSIONS for place in found):
         raise FaultError(
             f"topic={rule.topic}: {rule.code.name} stands for the whole request there, not for a "
             "topic; leave topic out"

@@ -20,6 +20,7 @@ logger = logging.getLogger(__name__)
 
 HEAD_BYTES_MAX = 32 * 1024
 """Of a request line with its headers."""
+VERSIONS = ("1.0", "1.1")
 
 
 class Bounds:
@@ -111,14 +112,20 @@ class Gate:
             return
         if has_begun:
             raise ConnectionAbortedError  # a half answer must not look like a whole one
-        answer.headers["connection"] = "close"
-        await answer(scope, receive, send)
+        await _last(answer)(scope, receive, send)
 
     def _refused(self, scope: Scope) -> JSONResponse | None:
         head_bytes = len(scope["raw_path"]) + len(scope["query_string"])
         head_bytes += sum(len(name) + len(value) for name, value in scope["headers"])
         if head_bytes > HEAD_BYTES_MAX:
             return refusal(431, f"the head is over {HEAD_BYTES_MAX} bytes")
+        if scope["http_version"] not in VERSIONS:
+            return _last(refusal(505, f"expected HTTP/1.1, not HTTP/{scope['http_version']}"))
+        names = [name for name, _ in scope["headers"]]
+        if b"transfer-encoding" in names and b"content-length" in names:
+            # A proxy in front may see another end of this request than is seen here (RFC 9112,
+            # 6.1): what follows may be somebody else's.
+            return _last(refusal(400, "Content-Length and Transfer-Encoding do not go together"))
         hosts = [value for name, value in scope["headers"] if name == b"host"]
         if scope["http_version"] == "1.0" and not hosts:
             return None
@@ -127,9 +134,7 @@ class Gate:
             return refusal(421, f"host {shown!r} is not one of http.allowed.hosts")
         sizes = [value for name, value in scope["headers"] if name == b"content-length"]
         if any(_is_over(value, self._bounds.request_bytes_max) for value in sizes):
-            answer = refusal(413, f"the body is over {self._bounds.request_bytes_max} bytes")
-            answer.headers["connection"] = "close"
-            return answer
+            return _last(refusal(413, f"the body is over {self._bounds.request_bytes_max} bytes"))
         return None
 
     def _is_allowed(self, value: bytes) -> bool:
@@ -145,6 +150,12 @@ class Gate:
         except ValueError:
             return False
         return True
+
+
+def _last(answer: JSONResponse) -> JSONResponse:
+    """The last answer on its connection."""
+    answer.headers["connection"] = "close"
+    return answer
 
 
 def _is_over(size: bytes, limit: int) -> bool:

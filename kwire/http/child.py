@@ -32,6 +32,8 @@ logger = logging.getLogger(__name__)
 
 NICE = 10
 """Whoever asks by HTTP is not to take the processor from who asks by Kafka's protocol."""
+GC_THRESHOLD = 20_000, 20, 50
+"""What an answer is made of makes no cycles: it is not looked for them at every scrape."""
 PR_SET_PDEATHSIG = 1
 OPEN = "health"
 """For orchestrators, which have no credentials."""
@@ -177,6 +179,7 @@ async def _serve(loop: asyncio.AbstractEventLoop, fd: int) -> None:
     broker.ready()
     gc.collect()
     gc.freeze()
+    gc.set_threshold(*GC_THRESHOLD)
     await gone
     if following is not None:
         following.cancel()

@@ -47,10 +47,9 @@ class Kind(enum.IntEnum):
     """broker: by the names of the listeners with TLS their `ssl.*` settings, as JSON."""
 
 
-def framed(kind: Kind, number: int = 0, body: bytes = b"") -> list[bytes]:
+def framed(kind: Kind, number: int = 0, *body: bytes) -> list[bytes]:
     """The bytes of one frame, to write one after the other."""
-    head = _FRAME.pack(HEADER.size + len(body), kind, number)
-    return [head, body] if body else [head]
+    return [_FRAME.pack(HEADER.size + sum(map(len, body)), kind, number), *body]
 
 
 def question(name: str, arguments: dict[str, str]) -> bytes:

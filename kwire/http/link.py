@@ -27,17 +27,26 @@ one that sleeps often, which the kernel wakes before processes that compute."""
 NS_PER_S = 1e9
 ANSWERS_MAX = 16
 WRITE_BUFFER_BYTES = 256 * 1024
+FAILED = "the broker failed to answer; its log says why"
 
 
 class _Answer:
-    """An answer that is being given."""
+    """An answer that is being given. `made` are the pieces of a slice: they go in one frame, which
+    wakes up the process once."""
 
-    __slots__ = ("name", "number", "pieces")
+    __slots__ = ("made", "made_bytes", "name", "number", "pieces")
 
     def __init__(self, number: int, name: str, pieces: Iterator[bytes]) -> None:
         self.number = number
         self.name = name
         self.pieces = pieces
+        self.made: list[bytes] = []
+        self.made_bytes = 0
+
+    def frame(self) -> list[bytes]:
+        """What was made since the last one."""
+        made, self.made, self.made_bytes = self.made, [], 0
+        return framed(Kind.PIECE, self.number, *made) if made else made
 
 
 class BrokerLink(FrameConnection):
@@ -74,7 +83,7 @@ class BrokerLink(FrameConnection):
     def tell_tls(self, settings: Mapping[str, Mapping[str, str]]) -> None:
         """Listeners have other settings of TLS, by name; those in `hello` are older."""
         if self._is_open:
-            self.write_frames(framed(Kind.TLS, body=json.dumps(settings).encode()))
+            self.write_frames(framed(Kind.TLS, 0, json.dumps(settings).encode()))
 
     def close(self) -> None:
         """The process ends when it sees this."""
@@ -91,7 +100,7 @@ class BrokerLink(FrameConnection):
             self.transport.abort()
             return
         self.transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES)
-        self.write_frames(framed(Kind.HELLO, body=self._hello()))
+        self.write_frames(framed(Kind.HELLO, 0, self._hello()))
 
     def frame_received(self, frame: memoryview) -> None:
         kind, number = HEADER.unpack_from(frame)
@@ -125,14 +134,14 @@ class BrokerLink(FrameConnection):
 
     def _asked(self, number: int, body: bytes) -> None:
         if len(self._answers) >= ANSWERS_MAX:
-            self._refuse(number, "too many questions at once")
+            self.write_frames(_refused(number, "too many questions at once"))
             return
         try:
             asked = json.loads(body)
             name, arguments = str(asked["name"]), dict(asked["arguments"])
             pieces = self._questions.ask(name, arguments)
         except (ValueError, KeyError, TypeError) as error:
-            self._refuse(number, str(error))
+            self.write_frames(_refused(number, str(error)))
             return
         self._answers.append(_Answer(number, name, pieces))
         self._go_on()
@@ -143,9 +152,6 @@ class BrokerLink(FrameConnection):
                 self._answers.remove(answer)
                 return
 
-    def _refuse(self, number: int, why: str) -> None:
-        self.write_frames(framed(Kind.REFUSED, number, why.encode(errors="replace")[:1000]))
-
     def _go_on(self, taken_ns: int = 0) -> None:
         if self._answers and not self._is_full and self._timer is None:
             pause_s = max(PAUSE_MIN_S, taken_ns * PAUSES_A_SLICE / NS_PER_S)
@@ -155,35 +161,48 @@ class BrokerLink(FrameConnection):
         """Answers take turns, a piece each."""
         self._timer = None
         begun_ns = ticks_ns()  # the loop's own time stands still in a turn
-        while self._answers and not self._is_full:
+        output: list[bytes] = []
+        made_bytes = 0
+        while self._answers and made_bytes < WRITE_BUFFER_BYTES:
             answer = self._answers.popleft()
-            if self._step(answer):
+            piece, end = self._step(answer)
+            if answer.made_bytes + len(piece) > PIECE_BYTES_MAX:
+                output += answer.frame()
+            if piece:
+                answer.made.append(piece)
+                answer.made_bytes += len(piece)
+                made_bytes += len(piece)
+            if end:
+                output += (*answer.frame(), *end)
+            else:
                 self._answers.append(answer)
             if ticks_ns() - begun_ns >= SLICE_NS:
                 break
+        for answer in self._answers:
+            output += answer.frame()
+        if output:
+            self.write_frames(output)
         self._go_on(ticks_ns() - begun_ns)
 
-    def _step(self, answer: _Answer) -> bool:
-        """Write the next piece; whether there may be more."""
+    def _step(self, answer: _Answer) -> tuple[bytes, list[bytes]]:
+        """The next piece, empty without one, and the frame that ends the answer, if it ends."""
         try:
             piece = next(answer.pieces, None)
         except ValueError as error:
-            self._refuse(answer.number, str(error))
-            return False
+            return b"", _refused(answer.number, str(error))
         except Exception as error:
             logger.error("no answer to %s: %s: %s", answer.name, type(error).__name__, error)
-            self._refuse(answer.number, "the broker failed to answer; its log says why")
-            return False
+            return b"", _refused(answer.number, FAILED)
         if piece is None:
-            self.write_frames(framed(Kind.END, answer.number))
-            return False
+            return b"", framed(Kind.END, answer.number)
         if len(piece) > PIECE_BYTES_MAX:
             logger.error("no answer to %s: a piece of %d bytes", answer.name, len(piece))
-            self._refuse(answer.number, "the broker failed to answer; its log says why")
-            return False
-        if piece:
-            self.write_frames(framed(Kind.PIECE, answer.number, piece))
-        return True
+            return b"", _refused(answer.number, FAILED)
+        return piece, []
+
+
+def _refused(number: int, why: str) -> list[bytes]:
+    return framed(Kind.REFUSED, number, why.encode(errors="replace")[:1000])
 
 
 def _nothing() -> None:

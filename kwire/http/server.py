@@ -85,6 +85,18 @@ class BoundedProtocol(H11Protocol):
         if self.is_idle and self.conn.their_state is h11.SEND_BODY:
             self.transport.close()  # the rest of a body that nobody wants
 
+    def send_400_response(self, msg: str) -> None:
+        """What came is no HTTP. Where it is the rest of a request that is being answered, whoever
+        answers it is not heard any more."""
+        cycle = self.cycle
+        if cycle is not None and not cycle.response_complete:
+            cycle.disconnected = True
+            cycle.message_event.set()
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            super().send_400_response(msg)
+        else:
+            self.transport.abort()  # a half answer must not look like a whole one
+
     def _await_head(self) -> None:
         """The time for a head runs from its first byte, or from the connection's begin."""
         if not self.is_idle:

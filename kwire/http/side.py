@@ -22,13 +22,13 @@ import logging
 import os
 import signal
 import socket
-import sys
 from collections.abc import Callable, Mapping
 
 from kwire.http.link import BrokerLink
 from kwire.http.questions import Questions
 from kwire.http.settings import HttpListener, HttpSettings, tls_texts
 from kwire.network.buffers import BufferPool
+from kwire.python_module import python_module
 
 logger = logging.getLogger(__name__)
 
@@ -45,7 +45,7 @@ LIVED_S = 10.0
 REAP_S = 0.01
 STOP_S = 3.0
 KILLED_S = 10.0
-CHILD = ("-m", "kwire.http.child")
+CHILD = "kwire.http.child"
 
 
 class BindError(Exception):
@@ -346,13 +346,13 @@ def _spawn(sockets: list[socket.socket]) -> int:
     the broker's size. Everything else of the broker is closed on exec, as Python opens files.
     """
     first = sockets[0].fileno()
-    line = [sys.executable, *CHILD, str(first), str(os.getpid())]
+    line = [*python_module(CHILD), str(first), str(os.getpid())]
     null = os.open(os.devnull, os.O_RDWR)
     try:
         for one in sockets:
             one.set_inheritable(True)
         return os.posix_spawn(
-            sys.executable,
+            line[0],
             line,
             os.environ,
             file_actions=[(os.POSIX_SPAWN_DUP2, null, 0), (os.POSIX_SPAWN_DUP2, 2, 1)],

@@ -1,6 +1,7 @@
 """Samples on their way to the HTTP process: blocks of rows, each a line of JSON.
 
-    [labels, names, rows]     a row holds the values of the labels, then those of the metrics
+    [labels, names, rows]         a row holds the values of the labels, then those of the metrics
+    [labels, names, rows, size]   so many bytes follow the line, which are no JSON
 
 A value is a number, null where there is none, or for quantiles the list [count, 50th, 75th, 95th,
 98th, 99th, 99.9th]. A block is small enough to be made in a fraction of a millisecond.
@@ -14,6 +15,11 @@ from typing import NamedTuple, TypeAlias
 
 ROWS = 40
 """Of a block, where there are many."""
+
+LABEL_BYTES_MAX = 384
+"""Of a label's value in a block, where a character takes up to 12."""
+LABEL_END_BYTES = 22
+"""What stands for the rest of one that was cut."""
 
 END = "_end"
 """The name of what is not shown: how far the partition of a row can be read. The lag of groups in
@@ -29,11 +35,34 @@ class Block(NamedTuple):
     labels: Sequence[str]
     names: Sequence[str]
     rows: Sequence[Row]
+    data: bytes = b""
 
 
-def encoded(labels: Sequence[str], names: Sequence[str], rows: Sequence[Row]) -> bytes:
+def label(text: str) -> str:
+    """A name that clients choose, as the value of a label: one that takes more than
+    `LABEL_BYTES_MAX` is cut, and a hash tells it from others. So what somebody is called cannot
+    make a block, or an answer, larger than is sent."""
+    if len(text) <= LABEL_BYTES_MAX and len(json.dumps(text)) <= LABEL_BYTES_MAX:
+        return text
+    import hashlib  # few have such names
+
+    digest = hashlib.blake2b(text.encode(errors="replace"), digest_size=8).hexdigest()
+    kept = text[: LABEL_BYTES_MAX - LABEL_END_BYTES]
+    while len(json.dumps(kept)) > LABEL_BYTES_MAX - LABEL_END_BYTES:
+        kept = kept[: len(kept) // 2]
+    return f"{kept}\N{HORIZONTAL ELLIPSIS}{digest}"
+
+
+_json = json.JSONEncoder(separators=(",", ":")).encode  # `dumps` makes one each time
+
+
+def encoded(
+    labels: Sequence[str], names: Sequence[str], rows: Sequence[Row], data: bytes = b""
+) -> bytes:
     """One block as bytes."""
-    return json.dumps([labels, names, rows], separators=(",", ":")).encode() + b"\n"
+    if data:
+        return b"%b\n%b" % (_json([labels, names, rows, len(data)]).encode(), data)
+    return _json([labels, names, rows]).encode() + b"\n"
 
 
 def single(values: Mapping[str, Value]) -> bytes:
@@ -53,7 +82,13 @@ def in_blocks(labels: Sequence[str], names: Sequence[str], rows: Iterable[Row]) 
         yield encoded(labels, names, held)
 
 
-def decoded(line: bytes) -> Block:
-    """A block that `encoded` made. ValueError for anything else."""
-    labels, names, rows = json.loads(line)
-    return Block(labels, names, rows)
+def decoded(told: bytes) -> Iterator[Block]:
+    """The blocks that `encoded` made, one after the other. ValueError for anything else."""
+    at = 0
+    while at < len(told):
+        end = told.index(b"\n", at)
+        labels, names, rows, *sizes = json.loads(told[at:end])
+        at = end + 1 + sum(sizes)
+        if at > len(told):
+            raise ValueError(f"a block of {sizes} bytes has {len(told) - end - 1}")
+        yield Block(labels, names, rows, told[end + 1 : at])

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from typing import TypeAlias, cast
 
 from kwire.metrics.blocks import END, Block, Row
@@ -70,27 +71,37 @@ class Exposition:
 
 def _unpacked(blocks: Iterable[Block]) -> Iterator[Block]:
     """The blocks, in the place of what APIs were asked those that are made of all of it."""
-    asked: list[Row] = []
+    asked: list[Block] = []
     for block in blocks:
         if block.names[0] == REQUESTS:
-            asked += block.rows
+            asked.append(block)
         else:
             yield block
     yield from blocks_of(asked)
 
 
 def _written(lines: Lines, as_openmetrics: bool) -> Iterator[str]:
-    """Metric by metric; OpenMetrics names a counter without its suffix, and has no untyped ones."""
+    """Metric by metric."""
+    for name, head in _heads(as_openmetrics).items():
+        samples = lines.get(name)
+        if samples is not None:
+            yield head
+            yield from samples
+
+
+@cache
+def _heads(as_openmetrics: bool) -> dict[str, str]:
+    """What stands above the samples, by the names of metrics in their order. OpenMetrics names a
+    counter without its suffix, and has no untyped ones."""
+    heads = {}
     for name, family in families().items():
-        if name in lines:
-            shown = name.removesuffix(TOTAL) if as_openmetrics else name
-            kind = COUNTER if family.kind == COUNTER else "gauge"
-            yield f"# HELP {shown} {family.help}\n# TYPE {shown} {kind}\n"
-            yield from lines[name]
-        if family.kind == QUANTILES and name + COUNT in lines:
-            kind = "unknown" if as_openmetrics else "untyped"
-            yield f"# HELP {name}{COUNT} How many: {family.help}\n# TYPE {name}{COUNT} {kind}\n"
-            yield from lines[name + COUNT]
+        shown = name.removesuffix(TOTAL) if as_openmetrics else name
+        kind = COUNTER if family.kind == COUNTER else "gauge"
+        heads[name] = f"# HELP {shown} {family.help}\n# TYPE {shown} {kind}\n"
+        if family.kind == QUANTILES:
+            count, kind = name + COUNT, "unknown" if as_openmetrics else "untyped"
+            heads[count] = f"# HELP {count} How many: {family.help}\n# TYPE {count} {kind}\n"
+    return heads
 
 
 def client_text(families: Iterable[SeriesFamily], *, as_openmetrics: bool) -> Iterator[str]:
@@ -108,7 +119,7 @@ def client_text(families: Iterable[SeriesFamily], *, as_openmetrics: bool) -> It
                 shown, kind = name, "unknown"
         yield f"# HELP {shown} Sent by clients.\n# TYPE {shown} {kind}\n"
         for ending, labels, value in family.samples:
-            told = _labels(dict(labels), tuple(dict(labels).values()))
+            (told,) = _labels(tuple(dict(labels)), [tuple(dict(labels).values())])
             yield f"{name}{ending}{told} {_number(value)}\n"
 
 
@@ -122,10 +133,10 @@ def _number(value: int | float) -> str:
 
 def _add(lines: Lines, block: Block) -> None:
     """The samples of a block; metrics that are not known are left out."""
-    rows, width = block.rows, len(block.labels)
-    labels = [_labels(block.labels, row) for row in rows]
+    rows, width, known = block.rows, len(block.labels), families()
+    labels = _labels(block.labels, rows)
     for at, name in enumerate(block.names, width):
-        family = families().get(name)
+        family = known.get(name)
         if family is None:
             continue
         if family.kind == QUANTILES:
@@ -136,10 +147,13 @@ def _add(lines: Lines, block: Block) -> None:
         )
 
 
-def _labels(names: Iterable[str], row: Row) -> str:
-    """`{topic="orders",partition="0"}`, empty without labels."""
-    found = ",".join([f'{name}="{_escaped(str(value))}"' for name, value in zip(names, row)])
-    return f"{{{found}}}" if found else ""
+def _labels(names: Sequence[str], rows: Sequence[Row]) -> list[str]:
+    """`{topic="orders",partition="0"}` of each row, empty without labels."""
+    width = len(names)
+    if not width:
+        return [""] * len(rows)
+    each = ",".join([f'{name}="%s"' for name in names])
+    return [f"{{{each % tuple([_escaped(str(x)) for x in row[:width]])}}}" for row in rows]
 
 
 def _escaped(value: str) -> str:

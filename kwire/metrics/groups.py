@@ -9,7 +9,7 @@ from typing import Protocol
 from kwire.coordinator.group.coordinator import GroupCoordinator
 from kwire.coordinator.group.shard import GroupShard
 from kwire.coordinator.partition import ShardState
-from kwire.metrics.blocks import END, Row, encoded, in_blocks, single
+from kwire.metrics.blocks import END, Row, encoded, in_blocks, label, single
 from kwire.metrics.cluster import average_and_max_ms
 from kwire.replica.partition import Partition
 
@@ -44,7 +44,7 @@ def read_groups(groups: GroupCoordinator, replicas: Replicas) -> Iterator[bytes]
         state = runtime.state(index)
         states[SHARD_STATES.get(state, "") if state is not None else ""] += 1
         shard = runtime.shard(index)
-        if shard is None:
+        if shard is None or shard.storage.is_empty:
             continue
         yield from _count_groups(shard, found)
         for row_count, block in _read_offsets(shard, replicas, OFFSETS_SHOWN_MAX - offsets):
@@ -85,6 +85,7 @@ def _read_offsets(shard: GroupShard, replicas: Replicas, room: int) -> Iterator[
     names = ("kafka_consumergroup_committed_offset", "kafka_consumergroup_lag", END)
     rows: list[Row] = []
     for group in list(shard.storage.offsets.by_group):
+        shown = label(group)
         for topic, partitions in list(shard.storage.offsets.by_group.get(group, {}).items()):
             if room <= 0:
                 yield len(partitions), b""
@@ -96,7 +97,7 @@ def _read_offsets(shard: GroupShard, replicas: Replicas, room: int) -> Iterator[
                 if partition is not None and partition.log is not None:
                     end = partition.log.high_watermark
                 lag = None if end is None else max(0, end - stored.offset)
-                rows.append((group, topic, str(index), stored.offset, lag, end))
+                rows.append((shown, topic, str(index), stored.offset, lag, end))
             if len(rows) >= GROUPS_A_TURN:
                 yield from _in_blocks_counted(names, rows)
                 rows = []

@@ -108,7 +108,8 @@ def _partition_row(partition: Partition, own: int, totals: _Totals) -> Row:
     if log is None:
         totals.offline += 1
     else:
-        lag = log.high_watermark - log.last_stable_offset
+        if log.producers.first_unstable_offset is not None:
+            lag = log.high_watermark - log.last_stable_offset
         totals.producer_ids += len(log.producers.entries)
     if state.leader_id != own or log is None:
         return (partition.topic, str(partition.index), 0, 0, 0, 0, 0, lag)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
-from kwire.metrics.blocks import Row, in_blocks
+from kwire.metrics.blocks import Row, in_blocks, label
 from kwire.quota.client_quotas import (
     CONSUMER_BYTE_RATE,
     PRODUCER_BYTE_RATE,
@@ -31,9 +31,9 @@ def read_quotas(quotas: ClientQuotas, now_ms: int) -> Iterator[bytes]:
         user, client_id = sensor.tags
         tags = {"resource": resource}
         if user:
-            tags["user"] = user
+            tags["user"] = label(user)
         if client_id:
-            tags["clientId"] = client_id
+            tags["clientId"] = label(client_id)
         values = (round(sensor.measure(now_ms), 3), sensor.throttled_count, sensor.throttled_ms)
         found.setdefault((tuple(tags), name), []).append((*tags.values(), *values))
         if at % 100 == 99:

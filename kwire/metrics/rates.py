@@ -18,9 +18,11 @@ class Rates:
 
     def of(self, block: Block, now_s: float) -> Iterator[Block]:
         """The rates of a block's counts; 0 at the first scrape, and when a count began anew."""
-        width = len(block.labels)
+        width, known = len(block.labels), rates()
+        if known.keys().isdisjoint(block.names):
+            return
         for at, name in enumerate(block.names, width):
-            rate = rates().get(name)
+            rate = known.get(name)
             if rate is None:
                 continue
             rows: list[Row] = []

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from kwire.metrics.blocks import Value, encoded, in_blocks, single
-from kwire.metrics.request_rows import REQUESTS, row_of
+from kwire.metrics.blocks import Value, encoded, in_blocks, label, single
+from kwire.metrics.request_rows import block_of
 from kwire.server.listener import Listener
 from kwire.server.request_counts import RequestCounts
 
@@ -43,7 +43,7 @@ def read_requests(listeners: Iterable[Listener]) -> Iterator[bytes]:
 
 def _read_api(names: Sequence[str], counts: RequestCounts) -> Iterator[bytes]:
     if any(counts.by_version):
-        yield encoded((), (REQUESTS,), [row_of(names, counts)])
+        yield block_of(names, counts)
 
 
 def read_connections(listeners: Iterable[Listener]) -> Iterator[bytes]:
@@ -81,7 +81,10 @@ def _read_software(listener: Listener) -> Iterator[bytes]:
     yield from in_blocks(
         ("clientSoftwareName", "clientSoftwareVersion", "listener", "networkProcessor"),
         (f"{SOCKETS}connections",),
-        ((name, version, listener.name, PROCESSOR, n) for (name, version), n in found.items()),
+        (
+            (label(name), label(version), listener.name, PROCESSOR, count)
+            for (name, version), count in found.items()
+        ),
     )
 
 
@@ -103,5 +106,5 @@ def _read_principals(listener: Listener) -> Iterator[bytes]:
     yield from in_blocks(
         ("principal", "listener"),
         PRINCIPALS,
-        ((principal, listener.name, *values) for principal, values in sums.items()),
+        ((label(principal), listener.name, *values) for principal, values in sums.items()),
     )

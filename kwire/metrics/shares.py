@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from kwire.coordinator.share.service import ShareCoordinator
-from kwire.metrics.blocks import END, Row, encoded, in_blocks, single
+from kwire.metrics.blocks import END, Row, encoded, in_blocks, label, single
 from kwire.metrics.cluster import average_and_max_ms
 from kwire.metrics.groups import OFFSETS_SHOWN_MAX, SHARD_STATES
 from kwire.metrics.quantiles import quantiles
@@ -85,14 +85,14 @@ def _read_partitions(shares: SharePartitionManager) -> Iterator[bytes]:
 def _in_flight(led: LedPartition, waiting: dict[object, None]) -> Row:
     waiting.update(dict.fromkeys(led.waiters))
     state, partition = led.state, led.partition
-    key = led.group_id, partition.topic, str(partition.index)
+    key = label(led.group_id), partition.topic, str(partition.index)
     return *key, state.in_flight, len(state.batches), led.expired_locks
 
 
 def _lag(led: LedPartition) -> Row:
     """As `kafka-share-groups --describe` shows it: records that are done with do not count."""
     state, partition = led.state, led.partition
-    key = led.group_id, partition.topic, str(partition.index)
+    key = label(led.group_id), partition.topic, str(partition.index)
     log = partition.log
     if log is None or not state.is_active:
         return *key, None, None, None

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from kwire.coordinator.transaction.service import TransactionCoordinator
-from kwire.metrics.blocks import Row, encoded, in_blocks, single
+from kwire.metrics.blocks import Row, encoded, in_blocks, label, single
 from kwire.metrics.cluster import average_and_max_ms
 from kwire.metrics.quantiles import quantiles
 
@@ -40,7 +40,8 @@ def read_transactions(transactions: TransactionCoordinator, wall_ms: int) -> Ite
             found = shard.transactions.get(transactional_id)
             if found is not None:
                 age_s = (wall_ms - found.start_ms) / MS_PER_S
-                rows.append((transactional_id, str(found.producer_id), round(max(0.0, age_s), 3)))
+                age_s = round(max(0.0, age_s), 3)
+                rows.append((label(transactional_id), str(found.producer_id), age_s))
         names = ("kwire_transaction_open_seconds",)
         yield from in_blocks(("transactionalId", "producerId"), names, rows)
     yield encoded(("state",), ("kwire_transactional_ids",), list(states.items()))

@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import select
 import sys
 from collections.abc import Callable
 from typing import Protocol, TypeVar
@@ -38,6 +39,8 @@ STDOUT = "stdout"
 LINES_HELD_MAX = 10_000
 """While the thread writes; what comes beyond is left out."""
 LEFT_OUT_S = 1.0
+PIPE_FULL_S = 1.0
+"""So long whoever reads a pipe has time to make room."""
 
 
 class Settings(Protocol):
@@ -68,13 +71,16 @@ class AuditFile:
     def __init__(self, path: str) -> None:
         self.path = path
         self._descriptor = -1
+        self._is_torn = False
+        """The file ends within a line: the disk was full, or a process was killed."""
 
     def open(self) -> None:
-        """OSError if that cannot be."""
+        """OSError if that cannot be. A pipe waits for nobody who reads it."""
         if self.path == STDOUT:
             return
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK
         self._descriptor = os.open(self.path, flags, 0o640)
+        self._is_torn = _ends_within_a_line(self.path)
 
     def write(self, text: str) -> None:
         """Add lines. OSError if they cannot be written."""
@@ -87,9 +93,21 @@ class AuditFile:
             os.close(moved)
         if self._descriptor < 0:
             self.open()
-        data = memoryview(text.encode())
-        while data:
-            data = data[os.write(self._descriptor, data) :]
+        data = ("\n" + text if self._is_torn else text).encode()
+        written = 0
+        try:
+            while written < len(data):
+                written += self._write_some(data[written:])
+        finally:
+            if written:
+                self._is_torn = data[written - 1 : written] != b"\n"
+
+    def _write_some(self, data: bytes) -> int:
+        try:
+            return os.write(self._descriptor, data)
+        except BlockingIOError:  # a pipe that is full
+            select.select((), (self._descriptor,), (), PIPE_FULL_S)
+            return os.write(self._descriptor, data)
 
     def _is_moved(self) -> bool:
         try:
@@ -98,6 +116,23 @@ class AuditFile:
             return True
         ours = os.fstat(self._descriptor)
         return (there.st_dev, there.st_ino) != (ours.st_dev, ours.st_ino)
+
+
+def _ends_within_a_line(path: str) -> bool:
+    """Whether a file has a beginning of a line at its end; False where it cannot be read."""
+    try:
+        with open(path, "rb", opener=_opened_at_once) as file:
+            return (
+                file.seek(0, os.SEEK_END) > 0
+                and file.seek(-1, os.SEEK_END) >= 0
+                and (file.read(1) != b"\n")
+            )
+    except OSError:
+        return False
+
+
+def _opened_at_once(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 class Audit:

@@ -66,11 +66,13 @@ from kwire.replica.manager import ReplicaManager
 from kwire.security.authorizer import audited
 from kwire.server.connection_admission import ConnectionAdmission
 from kwire.server.deadlines import DeadlineHeap
+from kwire.server.described_topics import DescribedTopics
 from kwire.server.dispatch import Dispatcher
 from kwire.server.fetch_sessions import FetchSessionCache
 from kwire.server.listener import Listener
 from kwire.server.parts import Parts
 from kwire.server.request_steps import RequestSteps
+from kwire.server.slices import Slices
 
 if TYPE_CHECKING:
     from kwire.http.side import HttpSide
@@ -339,6 +341,7 @@ class Node:
         if not self.config.is_broker:
             return
         publishing.add(self.listeners.published)
+        publishing.add(lambda delta, _: self.parts.described_topics.applied(delta))
         publishing.add_follower(on_moved(self.peers.disconnect))
         publishing.add_follower(lambda delta, _: self.lost_brokers.applied(delta, self._now_ms()))
         publishing.add_follower(self.replicas.apply)
@@ -469,6 +472,8 @@ class Node:
             auto_topics=AutoTopicCreation(config, self.controller_channel),
             producer_ids=self.producer_ids,
             lost_brokers=self.lost_brokers,
+            described_topics=DescribedTopics(),
+            slices=Slices(self.loop),
             cordoning=self.cordoning,
             logs=self.log_manager,
             health=self.health,

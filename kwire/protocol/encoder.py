@@ -1,6 +1,7 @@
 """Writes the encoder of one message at one version: straight-line Python that packs runs.
 
-The function takes the message and a list, and appends buffers to the list. Fields of fixed size
+The function takes the message and a list, and appends buffers to the list. Two more encoders serve
+messages with a long array: one of its elements, and one of all but these. Fields of fixed size
 that follow one another, and the length that ends such a run, are one `Struct.pack`. Small pieces
 are joined; `records` are appended as they are, never copied. In the generated code:
 
@@ -11,24 +12,30 @@ are joined; `records` are appended as they are, never copied. In the generated c
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from operator import itemgetter
 from struct import Struct as PackStruct
 from struct import error as PackError
 from struct import pack
-from typing import Any
+from typing import Any, TypeAlias
 
 from kwire.protocol import budget, schema
 from kwire.protocol.errors import EncodeError, UnsupportedVersionError
 from kwire.protocol.source import FORMATS, Writer, is_flexible
 from kwire.protocol.varint import ONE_BYTE, encode_uvarint, read_uvarint
 
-__all__ = ["build_encoder"]
+__all__ = ["build_element_encoder", "build_encoder", "build_frame_encoder"]
+
+Classes: TypeAlias = dict[str, Any]
+"""The classes of a message's structs by name, the root's included."""
+Function: TypeAlias = Any
+"""What was written: its parameters are those of the code."""
 
 _TAG_OF = itemgetter(0)
 
 
-def build_encoder(message: schema.Message, version: int, classes: dict[str, Any]) -> Any:
-    """The encoder of `message` at `version`; `classes` by struct name, the root's included."""
+def build_encoder(message: schema.Message, version: int, classes: Classes) -> Function:
+    """The encoder of `message` at `version`."""
     return _EncoderWriter(message, version, classes).build()
 
 
@@ -80,9 +87,27 @@ def length_table() -> list[int]:
 _LENGTH_TABLE: list[int] = []
 
 
+def build_element_encoder(
+    message: schema.Message, version: int, classes: Classes, array: str
+) -> Function:
+    """The function (elements, parts) for elements of an array of the message's root."""
+    return _EncoderWriter(message, version, classes).build_elements(array)
+
+
+def build_frame_encoder(
+    message: schema.Message, version: int, classes: Classes, array: str
+) -> Function:
+    """The function (message, parts, count, elements) that takes the elements of an array of the
+    message's root as bytes."""
+    return _EncoderWriter(message, version, classes, encoded=array).build()
+
+
 class _EncoderWriter(Writer):
-    def __init__(self, message: schema.Message, version: int, classes: dict[str, Any]) -> None:
+    def __init__(
+        self, message: schema.Message, version: int, classes: Classes, encoded: str = ""
+    ) -> None:
         super().__init__()
+        self._encoded = encoded
         self._message = message
         self._version = version
         self._flexible = is_flexible(message, version)
@@ -91,7 +116,23 @@ class _EncoderWriter(Writer):
         self._append = "w.append"
         self.label = f"{message.name} v{version}"
 
-    def build(self) -> Any:
+    def build(self) -> Function:
+        arguments = "o, parts, count, elements" if self._encoded else "o, parts"
+        explained = f"explain(o, {self._version}, error)"
+        return self._build(arguments, lambda: self._struct(self._message.root, "o"), explained)
+
+    def build_elements(self, array: str) -> Function:
+        (field,) = [field for field in self._message.root.fields if field.name == array]
+        assert field.struct is not None
+
+        def write(struct: schema.Struct = field.struct) -> None:
+            with self.block("for o in elements:"):
+                self._struct(struct, "o")
+                self._flush()
+
+        return self._build("elements, parts", write, f"f'{self.label}: {{error}}'")
+
+    def _build(self, arguments: str, write: Callable[[], None], explained: str) -> Function:
         self.constants.update(
             BYTES=ONE_BYTE,
             EncodeError=EncodeError,
@@ -105,13 +146,13 @@ class _EncoderWriter(Writer):
         )
         self.line("w = []")
         with self.block("try:"):
-            self._struct(self._message.root, "o")
+            write()
             self._flush()
         with self.block("except (PackError, TypeError, AttributeError, UnicodeError) as error:"):
-            self.line(f"raise EncodeError(explain(o, {self._version}, error)) from error")
+            self.line(f"raise EncodeError({explained}) from error")
         with self.block("if w:"):
             self.line("parts.append(b''.join(w))")
-        return self.function("encode", "o, parts", f"encoder of {self.label}")
+        return self.function("encode", arguments, f"encoder of {self.label}")
 
     # Runs of fields of fixed size
 
@@ -323,6 +364,10 @@ class _EncoderWriter(Writer):
                 self.line(f"parts.append({name})")
 
     def _array(self, field: schema.Field, value: str, nullable: bool) -> None:
+        if field.name == self._encoded and value == f"o.{field.name}":
+            self._length("B" if self._flexible else "i", "count + 1" if self._flexible else "count")
+            self.line(f"{self._append}(elements)")
+            return
         name, count = self.fresh("a"), self.fresh("n")
         self.line(f"{name} = {value}")
         more = " + 1" if self._flexible else ""

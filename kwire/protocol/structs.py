@@ -182,6 +182,7 @@ class Message(Struct):
     """The classes of the structs by name, the message's own included."""
     _decoders: ClassVar[dict[int, Decode]] = {}
     _encoders: ClassVar[dict[int, Encode]] = {}
+    _array_encoders: ClassVar[dict[tuple[bool, str, int], Callable[..., None]]] = {}
 
     def __init_subclass__(cls, bare: bool = False) -> None:
         super().__init_subclass__(bare)
@@ -190,6 +191,7 @@ class Message(Struct):
         cls.STRUCTS = {struct.__name__: struct for struct in (*structs, cls)}
         cls._decoders = {}
         cls._encoders = {}
+        cls._array_encoders = {}
 
     @classmethod
     def is_flexible(cls, version: int) -> bool:
@@ -258,6 +260,36 @@ class Message(Struct):
     def encode(self, version: int) -> bytes:
         """The message as bytes; raises as `encode_parts`."""
         return b"".join(self.encode_parts(version))
+
+    @classmethod
+    def encode_elements(cls, array: str, elements: Sequence[Struct], version: int) -> bytes:
+        """Elements of an array of this message, as `encode_around` takes them; raises as
+        `encode_parts`."""
+        if not elements:
+            return b""
+        encode = cls._array_encoder(True, array, version)
+        parts: Parts = []
+        encode(elements, parts)
+        return b"".join(parts)
+
+    def encode_around(self, array: str, elements: tuple[int, bytes], version: int) -> bytes:
+        """The message as bytes, with (count, encoded) as the elements of an array of it."""
+        encode = self._array_encoder(False, array, version)
+        parts: Parts = []
+        encode(self, parts, *elements)
+        return b"".join(parts)
+
+    @classmethod
+    def _array_encoder(cls, of_elements: bool, array: str, version: int) -> Callable[..., None]:
+        key = (of_elements, array, version)
+        function = cls._array_encoders.get(key)
+        if function is None:
+            from kwire.protocol.encoder import build_element_encoder, build_frame_encoder
+
+            cls._check_version(version)
+            build = build_element_encoder if of_elements else build_frame_encoder
+            function = cls._array_encoders[key] = build(cls.SCHEMA, version, cls.STRUCTS, array)
+        return function
 
     @classmethod
     def _check_version(cls, version: int) -> None:

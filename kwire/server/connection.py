@@ -29,6 +29,7 @@ from kwire.server.context import DISCONNECT, NO_REPLY, RequestContext
 from kwire.server.dispatch import Response, Route
 from kwire.server.paused_connection import PausedConnection
 from kwire.server.request_steps import plain_allowed
+from kwire.server.sliced_response import SlicedResponse
 from kwire.server.slots import BETWEEN, HELD, MUTED, WRITES, Buffers, Slot
 from kwire.server.watched_requests import MUTATIONS, WatchedRequests
 
@@ -537,6 +538,8 @@ class BrokerConnection(PausedConnection):
             counts.count_any(context.api_version, outcome)
         elif (parts := self._encoded(context, outcome)) is None:
             counts.count_any(context.api_version, DISCONNECT)
+        elif isinstance(outcome, SlicedResponse):
+            counts.count_sliced(context.api_version, outcome)
         else:
             count = counts.count
             count(context.api_version, outcome)

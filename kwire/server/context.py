@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
-from kwire.pending import Answer, Pending
+from kwire.pending import Pending
 from kwire.protocol.structs import Message
 from kwire.security.acl import CLUSTER_NAME, ResourceType
 from kwire.security.authorizer import ANONYMOUS, Authorizer, unaudited
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from kwire.quota.client_quotas import ClientRates
     from kwire.server.parts import Parts
+    from kwire.server.sliced_response import SlicedResponse
 
 
 class NoReply:
@@ -38,8 +39,11 @@ NO_REPLY: Final = NoReply()
 DISCONNECT: Final = Disconnect()
 """Returned by a handler that closes the connection, after the replies before it."""
 
-Outcome: TypeAlias = Answer[Message | NoReply | Disconnect]
-"""What a handler gives: a response or what stands for one, or a Pending of that."""
+Outcome: TypeAlias = (
+    "Message | NoReply | Disconnect | Pending[Message | SlicedResponse | NoReply | Disconnect]"
+)
+"""What a handler gives: a response or what stands for one, or a Pending of that. One that is made
+in slices is always a Pending."""
 
 
 class Connection(Protocol):

@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from kwire.faults.answers import Chosen, error_response, merge, without
+from kwire.faults.answers import Chosen, error_response, merge, tell_log_starts, without
 from kwire.faults.asked import Entry, NameOf, topic_of
 from kwire.faults.kinds import Acts
 from kwire.faults.machine import Asked, Faults
@@ -26,6 +26,7 @@ from kwire.protocol.records.header import CRC_POSITION
 from kwire.protocol.structs import Message, Records
 from kwire.server.context import DISCONNECT, NO_REPLY, RequestContext
 from kwire.server.dispatch import Response, Route
+from kwire.server.sliced_response import SlicedResponse
 
 CLOSE = "close"
 FINAL_EPOCH = -1
@@ -128,9 +129,17 @@ class _FaultedRequest:
     def _error(self, each: Refused) -> Message:
         means = self._means
         version = means.context.api_version
-        return error_response(
+        response = error_response(
             each.place, self._request, version, each.code, each.chosen, means.name_of
         )
+        tell_log_starts(response, self._log_start, means.name_of)
+        return response
+
+    def _log_start(self, entry: Entry) -> int:
+        if entry.topic is None or entry.partition is None:
+            return -1
+        partition = self._context.parts.replicas.partition(entry.topic, entry.partition)
+        return -1 if partition is None or partition.log is None else partition.log.log_start_offset
 
     def start(self) -> Pending[Response]:
         if self._plan.delay_ms:
@@ -216,9 +225,11 @@ class _FaultedRequest:
     # -- answering
 
     def _respond(self, response: Response) -> None:
+        if isinstance(response, SlicedResponse):
+            response = response.decoded()
         if isinstance(response, Message):
             for each, refused in self._refused:
-                merge(each.place, response, refused)
+                merge(each.place, response, refused, after=each.after)
             for chosen in self._plan.corrupted:
                 _corrupt(response, chosen, self._means.name_of)
             if self._plan.throttle_ms and hasattr(response, "throttle_time_ms"):

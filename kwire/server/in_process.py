@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 
-from kwire.pending import Pending
+from kwire.pending import Pending, after
 from kwire.protocol.structs import Message, Struct
 from kwire.server.arrival import Arrival
 from kwire.server.context import RequestContext
 from kwire.server.dispatch import Dispatcher, Response
 from kwire.server.request_steps import RequestSteps
 from kwire.server.response import Answered, error_counts, responded
+from kwire.server.sliced_response import SlicedResponse
 
 
 def execute(
@@ -28,10 +29,19 @@ def execute(
     context.is_internal = True
     arrived_s = loop.time()
     outcome = dispatcher.route_local(context.api_key).execute(context, request)
-    pending = outcome if isinstance(outcome, Pending) else Pending.completed(outcome)
+    pending: Pending[Response]
+    if isinstance(outcome, Pending):
+        pending = after(outcome, _whole)
+    else:
+        pending = Pending.completed(outcome)
     if steps.response_hooks:
         _report_outcome(pending, steps, loop, context, arrived_s)
     return pending
+
+
+def _whole(done: Pending[Response]) -> Response:
+    response = done.result()
+    return response.decoded() if isinstance(response, SlicedResponse) else response
 
 
 def _report_outcome(

@@ -38,7 +38,9 @@ if TYPE_CHECKING:
     from kwire.schemas.validation.rules import TopicRules
     from kwire.security.authorizer import Authorizer
     from kwire.server.deadlines import DeadlineHeap
+    from kwire.server.described_topics import DescribedTopics
     from kwire.server.fetch_sessions import FetchSessionCache
+    from kwire.server.slices import Slices
     from kwire.share.manager import SharePartitionManager
     from kwire.share.persister import Persister
     from kwire.telemetry.instances import ClientInstances
@@ -262,6 +264,7 @@ class Parts:
         "coordinators",
         "cordoning",
         "deadlines",
+        "described_topics",
         "dynamic_config",
         "fetch_bytes_max",
         "fetch_sessions",
@@ -279,6 +282,7 @@ class Parts:
         "replicas",
         "schema_checks",
         "shares",
+        "slices",
         "telemetry",
     )
 
@@ -293,6 +297,8 @@ class Parts:
         clock: Clock,
         random: Random,
         deadlines: DeadlineHeap,
+        described_topics: DescribedTopics,
+        slices: Slices,
         metadata: Metadata,
         quorum: Quorum,
         forwarder: Forwarder,
@@ -322,6 +328,8 @@ class Parts:
         self.clock = clock
         self.random = random
         self.deadlines = deadlines
+        self.described_topics = described_topics
+        self.slices = slices
         self.metadata = metadata
         self.quorum = quorum
         self.forwarder = forwarder

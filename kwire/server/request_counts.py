@@ -15,20 +15,20 @@ from array import array
 from collections import deque
 from collections.abc import Callable
 from functools import cache
+from operator import add
 from typing import TypeAlias
 
 from kwire.clock import ticks_ns
 from kwire.protocol import messages as m
-from kwire.protocol import schema
-from kwire.protocol.api_keys import ApiKey
 from kwire.protocol.structs import Message
 from kwire.server.context import DISCONNECT, NO_REPLY, Disconnect, NoReply
+from kwire.server.error_codes import error_lines, no_errors
+from kwire.server.sliced_response import SlicedResponse
 
 RECENT_MAX = 1024
 TIMED_S = 0.001
 """From one request of an API that is timed to the next."""
 VERSIONS_MAX = 64
-CODES = 256  # by error code; -1 is the last
 OF_EACH = 3  # numbers that are kept of a request that was timed
 
 Answer: TypeAlias = Message | NoReply | Disconnect
@@ -94,13 +94,18 @@ class RequestCounts:
         self._api_key = api_key
         self._followers: RequestCounts | None = None
         self.by_version = [0] * VERSIONS_MAX
-        self.errors = [0] * CODES
+        self.errors = no_errors()
         self.throttled_ms = (0, 0)
         self._throttles: deque[tuple[int, int]] = deque(maxlen=RECENT_MAX)
         self.count, self.count_any = _maker(api_key)(self.by_version, self.errors)
         self.due_s = 0.0
         self._recent = array("q")  # written round about, where it has its full length
         self._at = 0
+
+    def count_sliced(self, version: int, response: SlicedResponse) -> None:
+        """As `count`."""
+        self.count(version, response.message)
+        self.errors[:] = map(add, self.errors, response.errors)
 
     @property
     def total(self) -> int:
@@ -179,58 +184,3 @@ def _maker(api_key: int) -> Maker:
     names: dict[str, Maker] = {}
     exec(compile("\n".join(lines), f"<counts of {response_class.NAME}>", "exec"), _NAMES, names)
     return names["make"]
-
-
-# -- the error codes of a response
-
-CODE_FIELDS = ("error_code", "partition_error_code")
-NEVER_AT_TOP = frozenset({ApiKey.METADATA})
-AT_TOP_WITHOUT = {
-    ApiKey.FIND_COORDINATOR: "coordinators",
-    ApiKey.OFFSET_FETCH: "groups",
-    ApiKey.ADD_PARTITIONS_TO_TXN: "results_by_topic_v3_and_below",
-}
-"""The error at the top counts only where this list is empty."""
-
-
-def error_lines(response_class: type[Message]) -> list[str]:
-    """The lines that count the error codes of a `response` in `errors`, as Apache Kafka 4.4 counts
-    them (`errorCounts` of its classes): one at the top, and those of the structs inside."""
-    root, key = response_class.SCHEMA.root, response_class.API_KEY
-    lines: list[str] = []
-    if key in AT_TOP_WITHOUT:
-        lines.append(f"if not response.{AT_TOP_WITHOUT[ApiKey(key)]}:")
-        lines.append("    errors[response.error_code] += 1")
-    elif key not in NEVER_AT_TOP and _has_code(root):
-        lines.append("errors[response.error_code] += 1")
-    _write_inner(root, "response", "", lines)
-    return lines or ["pass"]
-
-
-def _has_code(struct: schema.Struct) -> bool:
-    return any(field.name in CODE_FIELDS for field in struct.fields)
-
-
-def _write_inner(struct: schema.Struct, name: str, indent: str, lines: list[str]) -> None:
-    """The lines that count the codes in the structs of a struct."""
-    for field in struct.fields:
-        inner = field.struct
-        if inner is None or not _holds_code(inner):
-            continue
-        each = f"{name}_"
-        if field.is_array:
-            or_none = " or ()" if field.nullable != schema.NONE else ""
-            lines.append(f"{indent}for {each} in {name}.{field.name}{or_none}:")
-        else:
-            lines.append(f"{indent}{each} = {name}.{field.name}")
-            lines.append(f"{indent}if {each} is not None:")
-        for code in inner.fields:
-            if code.name in CODE_FIELDS:
-                lines.append(f"{indent}    errors[{each}.{code.name}] += 1")
-        _write_inner(inner, each, indent + "    ", lines)
-
-
-def _holds_code(struct: schema.Struct) -> bool:
-    return _has_code(struct) or any(
-        field.struct is not None and _holds_code(field.struct) for field in struct.fields
-    )

@@ -31,6 +31,7 @@ from kwire.server.context import NO_REPLY, RequestContext
 from kwire.server.dispatch import Response, Route
 from kwire.server.request_steps import RequestSteps
 from kwire.server.response import Answered, error_counts, responded
+from kwire.server.sliced_response import SlicedResponse
 from kwire.server.slots import Buffers
 
 if TYPE_CHECKING:
@@ -303,6 +304,8 @@ class WatchedRequests:
         """Everything is done but sending `parts`, None where nothing is sent."""
         watched = self.open.pop(context, None)
         hooks = self._steps.response_hooks
+        if isinstance(response, SlicedResponse) and (hooks or self._steps.tap is not None):
+            response = response.decoded()
         if self._steps.tap is not None and watched is not None:
             sent = 0 if parts is None else sum(map(len, parts)) - SIZE_PREFIX_BYTES
             self._steps.tap.answered(context, response, sent)

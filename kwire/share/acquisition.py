@@ -21,10 +21,11 @@ from kwire.share.states import ACQUIRED, AVAILABLE
 LIMIT_WITHOUT_LAST_ATTEMPT = 2
 """With no more deliveries than that each would be the last attempt or the first."""
 
-WHOLE_BATCH_MAX = 100_000
+WHOLE_BATCH_MAX = 30_000
 """So many offsets of a record batch are handed out beyond the number asked for, to give it whole:
-what is in flight may get a state each. Apache Kafka 4.4 has no bound; a batch of 1 MB may have
-millions of records.
+what is in flight may get a state each, of 20 bytes, and a snapshot of all of them has to fit into a
+record of `__share_group_state` (1 MB), or no acknowledgement can be written any more. Apache Kafka
+4.4 has no bound; a batch of 1 MB may have millions of records.
 """
 SPLIT_MAX = 10_000
 """A larger batch of a state that was read is cut before its records get states of their own."""

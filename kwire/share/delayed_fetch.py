@@ -56,12 +56,14 @@ class ShareTarget:
         "last_fetched_epoch",
         "led",
         "log_start_offset",
+        "member_id",
         "partition_bytes_max",
         "size_bytes",
     )
 
-    def __init__(self, led: LedPartition) -> None:
+    def __init__(self, led: LedPartition, member_id: str) -> None:
         self.led = led
+        self.member_id = member_id
         self.fetch_offset = 0
         self.current_leader_epoch = led.leader_epoch
         self.last_fetched_epoch = -1
@@ -82,8 +84,8 @@ class ShareTarget:
 
     def give_back(self) -> None:
         """The member does not get what was acquired for it: that was no delivery."""
-        for first, last, _ in self.acquired:
-            self.led.state.give_back(first, last)
+        for given in self.acquired:
+            self.led.state.give_back(self.member_id, given)
         self.acquired, self.buffers, self.size_bytes = [], [], 0
         self.led.wake()
 

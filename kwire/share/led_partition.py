@@ -156,7 +156,7 @@ class LedPartition:
         self.group_id = group_id
         self.partition = partition
         self.leader_epoch = partition.leader_epoch
-        self.state = SharePartition(lambda: around.settings(group_id))
+        self.state = SharePartition(partial(around.settings, group_id))
         self.failure: KafkaError | None = None
         self.is_fetching = False  # one read at a time
         self.seen_offset = NO_OFFSET  # where a fetch last looked for records

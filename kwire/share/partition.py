@@ -17,7 +17,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 
 from kwire.protocol.errors import ErrorCode, KafkaError
-from kwire.share.changes import DeadLetterCause, StateChange, Transition
+from kwire.share.changes import Acquired, DeadLetterCause, StateChange, Transition
 from kwire.share.in_flight import InFlightBatch, Lock, RecordStatus, first_offset_of
 from kwire.share.persister import StateBatch
 from kwire.share.settings import ShareSettings
@@ -279,11 +279,19 @@ class SharePartition:
             self.move_start()
         return StateChange(tuple(transitions), can_fail=False)
 
-    def give_back(self, first: int, last: int) -> None:
-        """What was just acquired was not delivered."""
+    def give_back(self, member_id: str, given: Acquired) -> None:
+        """What a member acquired was not delivered. Its lock may have run out meanwhile: what
+        was acquired once more since, by whomever, stays."""
+        first, last, count = given
         for batch in self.between(first, last):
             for begin, end, status in batch.statuses():
-                if begin >= first and end <= last and status.state is ACQUIRED:
+                if (
+                    begin >= first
+                    and end <= last
+                    and status.state is ACQUIRED
+                    and status.member_id == member_id
+                    and status.delivery_count == count
+                ):
                     status.settle(AVAILABLE)
                     status.delivery_count -= 1
                     self.has_free = True

@@ -35,7 +35,9 @@ from kwire.spark.cluster import (
     TopicInfo,
     partitions_of,
 )
-from kwire.spark.decoding import add_decoding_options, check_decoding, decoder_of
+from kwire.spark.column_types import Type
+from kwire.spark.decoded_columns import ColumnMaker
+from kwire.spark.decoding import Decoding, add_decoding_options, check_decoding
 from kwire.spark.delta import DeltaTable
 from kwire.spark.job import (
     EXIT_DONE,
@@ -138,6 +140,10 @@ class Archiver:
         self.cluster = Cluster(
             options.bootstrap, options.settings, progress.say, lambda: progress.stopping
         )
+        self.decoding = Decoding.of(options)
+        self.maker: ColumnMaker | None = None
+        if self.decoding is not None and self.decoding.has_columns:
+            self.maker = ColumnMaker(spark, self.decoding)
         self.committed = options.isolation == "read_committed"
         self.totals = Totals()
         self.is_complete = False
@@ -165,8 +171,15 @@ class Archiver:
             topic,
             self.writer,
             lambda path: DeltaTable(self.spark, path),
-            decodes=self.options.decode is not None,
+            form=self._form(),
         )
+
+    def _form(self) -> lake.Form | None:
+        if self.decoding is None:
+            return None
+        if not self.decoding.has_columns:
+            return lake.JSON_TEXT
+        return lake.form_of(self.decoding.sides, self.decoding.flatten)
 
     def remove_left_overs(self) -> None:
         """Remove files of this writer that no commit names. Again at the end: the executors of a
@@ -326,17 +339,26 @@ class Archiver:
         )
         columns = [name for name in lake.RECORD_COLUMNS if name != "topic"]
         frame = _in_order(frame.select(*columns, "date"))
-        decoder = decoder_of(self.options)
-        if decoder is None:
+        if self.decoding is None:
             return Added(records(frame), [])
-        schema = f"{_fields(frame)}, {lake.DECODED_SCHEMA}, {lake.REASON_SCHEMA}"
-        decoded = frame.mapInArrow(decoder, schema).persist(StorageLevel.DISK_ONLY)
+        schema = f"{_fields(frame)}, {self.decoding.checked_schema}"
+        checked = frame.mapInArrow(self.decoding.check_batches, schema).persist(
+            StorageLevel.DISK_ONLY
+        )
         try:
+            topic = next(iter(ranges))[0]
+            decoded = self._decoded(checked, self.tables[topic].columns)
             good = records(_in_order(decoded.where("reason is null").drop("reason")))
-            bad = _in_order(decoded.where("reason is not null").drop("valueJson"))
-            return Added(good, dead_letters(bad))
+            ids = [f"{side}SchemaId" for side in self.decoding.sides]
+            bad = decoded.where("reason is not null").select(*frame.columns, *ids, "reason")
+            return Added(good, dead_letters(_in_order(bad)))
         finally:
-            decoded.unpersist()
+            checked.unpersist()
+
+    def _decoded(self, checked: Any, columns: Mapping[str, Type]) -> Any:
+        if self.maker is not None:
+            return self.maker.decoded(checked, columns)
+        return checked.drop("valueMessage").withColumnRenamed("valueText", "valueJson")
 
 
 def by_topic(ranges: Ranges) -> dict[str, dict[int, tuple[int, int]]]:
@@ -369,7 +391,10 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[int, dict[str,
     missing = [name for name in options.topic_list if name not in found]
     if missing:
         raise UsageError(f"--topics {missing[0]}: not found at {options.bootstrap}")
-    spark = open_session(options, "archive", needs_kafka=True, needs_delta=True)
+    needs_avro = "avro" in (options.decode, options.decode_key)
+    spark = open_session(
+        options, "archive", needs_kafka=True, needs_delta=True, needs_avro=needs_avro
+    )
     lake.refuse_old(open_lake_files(options.lake, spark), options.lake, "--lake")
     archiver = Archiver(options, progress, spark)
     archiver.open()

@@ -103,7 +103,7 @@ class Conversion:
             self.files.move(file.path, f"{folder}/{inner_path(file)}")
         transaction = table.begin()
         time_ms = self.clock.wall_ms()
-        metadata = lake.metadata_of(kind, topic, topic_id, True, new_table_id(), time_ms)
+        metadata = lake.metadata_of(kind, topic, topic_id, lake.JSON_TEXT, new_table_id(), time_ms)
         applications = {lake.OFFSET_ID + str(number): at for number, at in offsets.items()}
         actions = [add_action(file, time_ms) for file in files]
         version = transaction.commit(

@@ -1,47 +1,105 @@
-"""Decoding of values while they are archived: JSON, or Avro by a registry's schemas.
+"""Decoding while records are archived: what the options say, and each record looked at.
 
-A value may begin with the five bytes of a schema registry: 0, then the schema's id (int32). JSON
-may have them, Avro must. Schemas come from a registry (registry.py) or a folder. What cannot be
-decoded is not dropped: it goes to the dead-letter table, unchanged, with the reason. The original
-value is kept in either table.
+A value begins with the five bytes of a schema registry: 0, then the schema's id (int32). Schemas
+come from a registry (registry.py) or a folder. Here each value is checked in Python, strictly and
+within bounds: what cannot be decoded is not dropped, it goes to the dead-letter table, unchanged,
+with the reason. What has passed becomes columns in Spark (decoded_columns.py). The original value
+is kept in either table.
+
+JSON may come without schemas: then it is only looked at, and stays text (`valueJson`).
 """
 
 from __future__ import annotations
 
 import argparse
-import json
+import importlib.util
 import os
 import pathlib
+import urllib.parse
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
-from kwire.spark.avro import AvroError, Reader, compile_schema, decode
-from kwire.spark.registry import Registry, Schema, SchemaUnavailable, UnknownSchema
+from kwire.spark import json_values
+from kwire.spark.avro import AvroError, compile_schema, decode
+from kwire.spark.column_types import MisfitError
+from kwire.spark.registry import (
+    AVRO,
+    JSON,
+    PROTOBUF,
+    Registry,
+    Schema,
+    SchemaUnavailable,
+    UnknownSchema,
+)
 from kwire.spark.usage import UsageError
 
 HEADER_BYTES = 5
+ID_MAX = 0x7FFFFFFF
+# What a folder's schemas end with, and what a registry calls them, by the option.
+SUFFIXES = {"avro": ".avsc", "json": ".json", "protobuf": ".proto"}
+KINDS = {"avro": AVRO, "json": JSON, "protobuf": PROTOBUF}
+# What the check adds to a batch, for the value and for the key: id of the schema, name of the
+# message (Protobuf), JSON text (all but Avro).
+ID, MESSAGE, TEXT = "SchemaId", "Message", "Text"
 
 
 def add_decoding_options(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("decoding of values")
-    group.add_argument("--decode", choices=("json", "avro"), help="into the column valueJson")
-    group.add_argument("--registry", metavar="URL", help="where Avro schemas are")
-    group.add_argument("--schemas", metavar="FOLDER", help="or here, as ID.avsc")
+    group = parser.add_argument_group("decoding of values and keys")
+    formats = tuple(SUFFIXES)
+    group.add_argument("--decode", choices=formats, help="values, into the column valueDecoded")
+    group.add_argument("--decode-key", choices=formats, help="keys, into the column keyDecoded")
+    group.add_argument("--registry", metavar="URL", help="where the schemas are")
+    group.add_argument(
+        "--schemas", metavar="FOLDER", help="or here, as ID.avsc, ID.json or ID.proto"
+    )
+    group.add_argument(
+        "--flatten",
+        action="store_true",
+        help="a column for each field of a value (value_NAME) and key (key_NAME)",
+    )
 
 
 def check_decoding(options: argparse.Namespace) -> None:
-    if options.decode == "avro" and bool(options.registry) == bool(options.schemas):
-        raise UsageError("--decode avro needs --registry or --schemas")
-    if options.decode != "avro" and (options.registry or options.schemas):
-        raise UsageError("--registry and --schemas are for --decode avro")
+    wanted = {options.decode, options.decode_key} - {None}
+    has_schemas = bool(options.registry or options.schemas)
+    if options.registry and options.schemas:
+        raise UsageError("--registry and --schemas: give one of them")
+    if has_schemas and not wanted:
+        raise UsageError("--registry and --schemas are for --decode and --decode-key")
+    if not has_schemas:
+        for option, form in (("--decode", options.decode), ("--decode-key", options.decode_key)):
+            if form is not None and (form != "json" or option == "--decode-key"):
+                raise UsageError(f"{option} {form} needs --registry or --schemas")
+    if options.flatten and not has_schemas:
+        raise UsageError("--flatten needs --decode with --registry or --schemas")
     if options.schemas and not os.path.isdir(options.schemas):
         raise UsageError(f"--schemas {options.schemas}: no such folder")
-    if options.registry and not options.registry.startswith(("http://", "https://")):
-        raise UsageError(f"--registry {options.registry}: expected http:// or https://")
+    if options.registry:
+        _check_url(options.registry)
+    if "protobuf" in wanted and importlib.util.find_spec("google.protobuf") is None:
+        raise UsageError('protobuf is not installed: pip install "kwire[spark,schemas]"')
+
+
+def _check_url(url: str) -> None:
+    try:
+        parts = urllib.parse.urlsplit(url)
+        is_one = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_one = False
+    if not is_one:
+        raise UsageError(f"--registry {url}: expected http:// or https:// with a host")
 
 
 class Undecodable(Exception):
     """Why a value goes to the dead letters."""
+
+
+class Checked(NamedTuple):
+    """What a value is: of which schema, which message of it (Protobuf), as JSON (all but Avro)."""
+
+    schema_id: int | None = None
+    message: str | None = None
+    text: str | None = None
 
 
 def split_header(value: bytes) -> tuple[int | None, bytes]:
@@ -51,65 +109,43 @@ def split_header(value: bytes) -> tuple[int | None, bytes]:
     return None, value
 
 
-def decode_json(value: bytes) -> tuple[int | None, str]:
-    """(schema id, the JSON text); raises Undecodable."""
+def check_json(value: bytes) -> Checked:
+    """JSON without a schema of it; raises Undecodable."""
     schema_id, body = split_header(value)
+    text = _text_of(body)
+    _parsed(text)
+    return Checked(schema_id, None, text)
+
+
+def _text_of(body: bytes) -> str:
     try:
-        text = body.decode()
-        # Numbers are only looked at: Python would refuse those of more than some thousand digits.
-        json.loads(text, parse_constant=_refuse, parse_int=_pass, parse_float=_pass)
+        return body.decode()
     except UnicodeDecodeError as error:
         raise Undecodable(f"no UTF-8 at byte {error.start}") from None
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json_values.parse(text)
     except (ValueError, RecursionError) as error:
         raise Undecodable(f"no JSON: {str(error)[:200]}") from None
-    return schema_id, text
 
 
-def _pass(digits: str) -> int:
-    return 0
+class Schemas:
+    """Schemas by id, from a folder or a registry. `form` is one of SUFFIXES."""
 
-
-def _refuse(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON")
-
-
-class AvroSchemas:
-    """Readers by schema id, from a folder or a registry; each is got once a process."""
-
-    def __init__(self, registry: str | None, folder: str | None) -> None:
-        self._registry = None if registry is None else Registry(registry)
+    def __init__(self, form: str, registry: str | None, folder: str | None) -> None:
+        self._suffix = SUFFIXES[form]
+        self._registry = None if registry is None else Registry(registry, kind=KINDS[form])
         self._folder = folder
-        self._readers: dict[int, Reader | str] = {}
 
-    def decode(self, value: bytes) -> tuple[int | None, str]:
-        """(schema id, the value as JSON); raises Undecodable and SchemaUnavailable."""
-        schema_id, body = split_header(value)
-        if schema_id is None:
-            raise Undecodable("no schema id: the value does not begin with a registry's five bytes")
-        reader = self._readers.get(schema_id)
-        if reader is None:
-            reader = self._readers[schema_id] = self._load(schema_id)
-        if isinstance(reader, str):
-            raise Undecodable(reader)
-        try:
-            return schema_id, json.dumps(decode(reader, body), ensure_ascii=False)
-        except AvroError as error:
-            raise Undecodable(f"no Avro of schema {schema_id}: {error}") from None
-
-    def _load(self, schema_id: int) -> Reader | str:
-        """The reader, or why there is none."""
-        try:
-            schema = self._schema(schema_id)
-            return compile_schema(schema.text, schema.references)
-        except UnknownSchema as error:
-            return str(error)
-        except (AvroError, ValueError, TypeError, RecursionError) as error:
-            return f"schema {schema_id}: {error}"
-
-    def _schema(self, schema_id: int) -> Schema:
+    def get(self, schema_id: int) -> Schema:
+        """Raises UnknownSchema and SchemaUnavailable."""
+        if schema_id > ID_MAX:
+            raise UnknownSchema(f"schema {schema_id} is not known")
         if self._registry is not None:
             return self._registry.schema(schema_id)
-        path = pathlib.Path(self._folder or "") / f"{schema_id}.avsc"
+        path = pathlib.Path(self._folder or "") / f"{schema_id}{self._suffix}"
         try:
             return Schema(path.read_text(encoding="utf-8", errors="replace"))
         except (FileNotFoundError, IsADirectoryError):
@@ -118,43 +154,158 @@ class AvroSchemas:
             raise SchemaUnavailable(f"{path}: {error.strerror}") from None
 
 
-def decoder_of(options: argparse.Namespace) -> Callable[[Iterator[Any]], Iterator[Any]] | None:
-    """A function for `mapInArrow` that adds valueSchemaId, valueJson and reason; None without."""
-    if options.decode is None:
-        return None
-    is_avro, registry, folder = options.decode == "avro", options.registry, options.schemas
+# What a schema makes of a value that begins with the five bytes; raises Undecodable.
+Check = Callable[[bytes], Checked]
 
-    def decode_batches(batches: Iterator[Any]) -> Iterator[Any]:
-        one = AvroSchemas(registry, folder).decode if is_avro else decode_json
+
+class Checker:
+    """Values by their schemas; each is got once a process."""
+
+    def __init__(self, form: str, registry: str | None, folder: str | None) -> None:
+        self._schemas = Schemas(form, registry, folder)
+        self._compile = {"avro": _avro, "json": _json, "protobuf": _protobuf}[form]
+        self._checks: dict[int, Check | str] = {}
+
+    def check(self, value: bytes) -> Checked:
+        """What a value is; raises Undecodable and SchemaUnavailable."""
+        schema_id, _ = split_header(value)
+        if schema_id is None:
+            raise Undecodable("no schema id: the value does not begin with a registry's five bytes")
+        check = self._checks.get(schema_id)
+        if check is None:
+            check = self._checks[schema_id] = self._load(schema_id)
+        if isinstance(check, str):
+            raise Undecodable(check)
+        return check(value)
+
+    def _load(self, schema_id: int) -> Check | str:
+        """The check, or why there is none."""
+        try:
+            return self._compile(schema_id, self._schemas.get(schema_id))
+        except UnknownSchema as error:
+            return str(error)
+        except (AvroError, ValueError, TypeError, RecursionError) as error:
+            return f"schema {schema_id}: {error}"
+
+
+def _avro(schema_id: int, schema: Schema) -> Check:
+    reader = compile_schema(schema.text, schema.references)
+
+    def check(value: bytes) -> Checked:
+        try:
+            decode(reader, value, HEADER_BYTES)
+        except AvroError as error:
+            raise Undecodable(f"no Avro of schema {schema_id}: {error}") from None
+        return Checked(schema_id)
+
+    return check
+
+
+def _json(schema_id: int, schema: Schema) -> Check:
+    type_ = json_values.type_of(schema.text, schema.named)
+
+    def check(value: bytes) -> Checked:
+        text = _text_of(value[HEADER_BYTES:])
+        try:
+            json_values.check(_parsed(text), type_)
+        except MisfitError as error:
+            raise Undecodable(f"not of schema {schema_id}: {error}") from None
+        return Checked(schema_id, None, text)
+
+    return check
+
+
+def _protobuf(schema_id: int, schema: Schema) -> Check:
+    from kwire.spark.proto_values import Messages
+
+    messages = Messages(schema.text, schema.named)
+
+    def check(value: bytes) -> Checked:
+        try:
+            return Checked(schema_id, *messages.read(value, HEADER_BYTES))
+        except MisfitError as error:
+            raise Undecodable(f"no Protobuf of schema {schema_id}: {error}") from None
+
+    return check
+
+
+class Decoding(NamedTuple):
+    """What is decoded of a record, and by what: `value` and `key` are one of SUFFIXES or None."""
+
+    value: str | None
+    key: str | None
+    registry: str | None
+    folder: str | None
+    flatten: bool = False
+
+    @classmethod
+    def of(cls, options: argparse.Namespace) -> Decoding | None:
+        """By the options; None where nothing is decoded."""
+        if options.decode is None and options.decode_key is None:
+            return None
+        found = (options.decode, options.decode_key, options.registry, options.schemas)
+        return cls(*found, flatten=options.flatten)
+
+    @property
+    def has_columns(self) -> bool:
+        """Whether there are schemas, so that values become columns."""
+        return bool(self.registry or self.folder)
+
+    @property
+    def sides(self) -> dict[str, str]:
+        """The format of `value` and of `key`, those that are decoded."""
+        return {
+            side: form
+            for side, form in (("value", self.value), ("key", self.key))
+            if form is not None
+        }
+
+    def schemas(self, side: str) -> Schemas:
+        """Where the schemas of one side are."""
+        return Schemas(self.sides[side], self.registry, self.folder)
+
+    def checker(self, side: str) -> Check:
+        """What checks the values of one side."""
+        if not self.has_columns:
+            return check_json
+        return Checker(self.sides[side], self.registry, self.folder).check
+
+    def check_batches(self, batches: Iterator[Any]) -> Iterator[Any]:
+        """For `mapInArrow`: adds CHECKED_SCHEMA of each side, and `reason`."""
+        checks = {side: self.checker(side) for side in self.sides}
         for batch in batches:
-            yield decode_batch(batch, one)
+            yield checked_batch(batch, checks)
 
-    return decode_batches
+    @property
+    def checked_schema(self) -> str:
+        """The columns that `check_batches` adds, as DDL."""
+        names = ((ID, "int"), (MESSAGE, "string"), (TEXT, "string"))
+        columns = [f"{side}{name} {type_}" for side in self.sides for name, type_ in names]
+        return ", ".join([*columns, "reason string"])
 
 
-def decode_batch(batch: Any, one: Callable[[bytes], tuple[int | None, str]]) -> Any:
-    """The Arrow batch with the three columns; a null value decodes to nothing."""
+def checked_batch(batch: Any, checks: dict[str, Check]) -> Any:
+    """The Arrow batch with the columns; a null value is of no schema."""
     import pyarrow as pa
 
-    ids: list[int | None] = []
-    texts: list[str | None] = []
-    reasons: list[str | None] = []
-    for value in batch.column("value").to_pylist():
-        schema_id, text, reason = None, None, None
-        if value is not None:
-            try:
-                schema_id, text = one(value)
-            except Undecodable as error:
-                schema_id, reason = split_header(value)[0], str(error)
+    columns: dict[str, Any] = {}
+    reasons: list[str | None] = [None] * batch.num_rows
+    for side, check in checks.items():
+        found: list[Checked] = []
+        for at, value in enumerate(batch.column(side).to_pylist()):
+            one = Checked()
+            if value is not None:
+                try:
+                    one = check(value)
+                except Undecodable as error:
+                    one = Checked(split_header(value)[0])
+                    reasons[at] = reasons[at] or (f"key: {error}" if side == "key" else str(error))
+            found.append(one)
         # A registry's id is an unsigned number in four bytes; the column is an int.
-        ids.append(None if schema_id is None or schema_id > 0x7FFFFFFF else schema_id)
-        texts.append(text)
-        reasons.append(reason)
-    arrays = [
-        *batch.columns,
-        pa.array(ids, pa.int32()),
-        pa.array(texts, pa.string()),
-        pa.array(reasons, pa.string()),
-    ]
-    names = [*batch.schema.names, "valueSchemaId", "valueJson", "reason"]
+        ids = [None if (one.schema_id or 0) > ID_MAX else one.schema_id for one in found]
+        columns[side + ID] = pa.array(ids, pa.int32())
+        columns[side + MESSAGE] = pa.array([one.message for one in found], pa.string())
+        columns[side + TEXT] = pa.array([one.text for one in found], pa.string())
+    columns["reason"] = pa.array(reasons, pa.string())
+    arrays, names = [*batch.columns, *columns.values()], [*batch.schema.names, *columns]
     return pa.RecordBatch.from_arrays(arrays, names=names)

@@ -25,6 +25,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from kwire.log.files import SystemFiles
+from kwire.spark.column_types import MisfitError, evolved
 from kwire.spark.lake_files import is_local, open_lake_files
 from kwire.spark.usage import FinalError, JobError, UsageError
 
@@ -318,6 +319,7 @@ class DeltaTransaction:
         self._transaction = transaction
         self._added: Any = None
         self._removed: list[Any] = []
+        self._is_evolved = False
 
     def read(self, names: Iterable[str]) -> dict[str, int]:
         """The versions of transaction ids, -1 for one that is none yet. A commit of any of them
@@ -334,7 +336,9 @@ class DeltaTransaction:
 
     def write(self, frame: Any, prefix: str, codec: str) -> list[AddedFile]:
         """Write rows; the files, which are the table's with the commit. Their names begin with
-        `prefix`: those of an attempt that came to nothing can be told."""
+        `prefix`: those of an attempt that came to nothing can be told. Columns and fields that the
+        table has not become its own, with the commit."""
+        self._evolve(frame)
         spark = self.table.spark
         conf = spark._jsparkSession.sessionState().conf()
         conf.setConfString(PREFIX_SETTING, prefix)
@@ -342,6 +346,22 @@ class DeltaTransaction:
         self._added = self.table._call(lambda: self._transaction.writeFiles(frame._jdf))
         found = self.table._jvm.scala.jdk.javaapi.CollectionConverters.asJava(self._added)
         return [added_file(json.loads(action.json())["add"]) for action in found]
+
+    def _evolve(self, frame: Any) -> None:
+        """Delta's schema evolution: what a frame has more is part of the table from the commit."""
+        if self.state is None:
+            return
+        schema = json.loads(self.state.metadata["schemaString"])
+        try:
+            grown = evolved(schema, frame.schema.jsonValue())
+        except MisfitError as error:
+            raise FinalError(f"{self.table.path}: the column {error}") from None
+        if grown is None or self._is_evolved:
+            return
+        metadata = {**self.state.metadata, "schemaString": json.dumps(grown)}
+        action = self.table._delta.actions.Action.fromJson(json.dumps({"metaData": metadata}))
+        self.table._call(lambda: self._transaction.updateMetadata(action, False))
+        self._is_evolved = True
 
     def cut(self, limits: Mapping[int, int], prefix: str, codec: str) -> bool:
         """Take out the rows of each partition from an offset on (0 for one without a limit), as

@@ -14,8 +14,9 @@ import argparse
 import json
 import re
 from collections.abc import Collection, Mapping
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
+from kwire.spark.column_types import Type, from_json
 from kwire.spark.delta import LOG_FOLDER, DeltaTable, TableState, damaged
 from kwire.spark.lake_files import LakeFiles, is_local, open_lake_files
 from kwire.spark.usage import JobError, UsageError
@@ -30,6 +31,7 @@ FORMAT = "1"
 KIND_PROPERTY = "kwire.kind"
 TOPIC_PROPERTY = "kwire.topic"
 TOPIC_ID_PROPERTY = "kwire.topic.id"
+DECODE_PROPERTY = "kwire.decode."
 FORGETTING_PROPERTY = "delta.setTransactionRetentionDuration"
 OFFSET_ID = "kwire:offset/"
 SESSION_ID = "kwire:session/"
@@ -39,6 +41,7 @@ DATA_SCHEMA = (
     f"headers {HEADERS}, leaderEpoch int"
 )
 DECODED_SCHEMA = "valueSchemaId int, valueJson string"
+ID_SCHEMA = "valueSchemaId int"
 REASON_SCHEMA = "reason string"
 PLACE_SCHEMA = "date string, partition int"
 PARTITION_COLUMNS = ("date", "partition")
@@ -74,6 +77,60 @@ _TYPES: dict[str, Any] = {
     },
 }
 _TABLE = re.compile(rf"({RECORDS}|{DEAD_LETTERS})\.([A-Za-z0-9._-]+)\Z")
+
+
+class Form(NamedTuple):
+    """What a table has for decoded records: columns of the records' table and of the dead letters'
+    as DDL, and properties that say so."""
+
+    records: str = DECODED_SCHEMA
+    dead_letters: str = ID_SCHEMA
+    properties: tuple[tuple[str, str], ...] = ()
+
+    def columns(self, kind: str) -> str:
+        return self.records if kind == RECORDS else self.dead_letters
+
+
+JSON_TEXT = Form()
+
+
+def form_of(sides: Mapping[str, str], flatten: bool) -> Form:
+    """Of records that become columns; `sides` has the format of `value` and of `key`. The columns
+    themselves come with the first values."""
+    ids = ", ".join(f"{side}SchemaId int" for side in ("value", "key") if side in sides)
+    properties = [(DECODE_PROPERTY + side, form) for side, form in sorted(sides.items())]
+    return Form(ids, ids, (*properties, (DECODE_PROPERTY + "flatten", str(flatten).lower())))
+
+
+def check_form(path: str, state: TableState, form: Form) -> None:
+    """UsageError where a table has decoded columns of another form, or of another program."""
+    own, wanted = state.properties, dict(form.properties)
+    for name, value in wanted.items():
+        if (known := own.get(name, value)) != value:
+            what = name.removeprefix(DECODE_PROPERTY)
+            if what == "flatten":
+                done = "with" if known == "true" else "without"
+                raise UsageError(f"--flatten: {path} was archived {done} it")
+            option = "--decode" if what == "value" else "--decode-key"
+            raise UsageError(f"{option} {value}: {path} has decoded its {what}s as {known}")
+    columns = columns_of(state)
+    for field in fields_of(form.columns(RECORDS)):
+        found = columns.get(field["name"], field["type"])
+        if found != field["type"]:
+            raise UsageError(
+                f"--lake: {path} has a column {field['name']} that is no {field['type']}"
+            )
+    for side in ("value", "key"):
+        if DECODE_PROPERTY + side in wanted and DECODE_PROPERTY + side not in own:
+            for name in columns:
+                if name == f"{side}Decoded" or name.startswith(f"{side}_"):
+                    raise UsageError(f"--lake: {path} has a column {name} of another program")
+
+
+def columns_of(state: TableState) -> dict[str, Type]:
+    """The columns of a table with their types."""
+    fields = json.loads(state.metadata["schemaString"])["fields"]
+    return {field["name"]: from_json(field["type"]) for field in fields}
 
 
 def folder_of(kind: str, topic: str) -> str:
@@ -251,12 +308,33 @@ def _fitted(frame: Any, topic: str) -> Any:
     wanted: Any = StructType.fromDDL(ALL_SCHEMA)
     columns = []
     for field in wanted.fields:
-        if field.name in frame.columns:
+        if field.name == "valueJson":
+            found = _decoded_json(frame)
+        elif field.name in frame.columns:
             found = f.col(field.name).cast(field.dataType)
         else:
             found = f.lit(topic if field.name == "topic" else None).cast(field.dataType)
         columns.append(found.alias(field.name))
     return frame.select(*columns)
+
+
+def _decoded_json(frame: Any) -> Any:
+    """What a value was decoded to, as JSON, whatever columns it has for that."""
+    from pyspark.sql import functions as f
+
+    options = {"ignoreNullFields": "false"}
+    found = [f.col("valueJson")] if "valueJson" in frame.columns else []
+    if "valueDecoded" in frame.columns:
+        kind = frame.schema["valueDecoded"].dataType.typeName()
+        decoded = f.col("valueDecoded")
+        whole = kind in ("struct", "array", "map")
+        found.append(f.to_json(decoded, options) if whole else decoded.cast("string"))
+    elif names := [name for name in frame.columns if name.startswith("value_")]:
+        parts = f.struct(*[f.col(name).alias(name.removeprefix("value_")) for name in names])
+        decoded = f.to_json(parts, options)
+        is_decoded = f.col("valueSchemaId").isNotNull() & f.col("value").isNotNull()
+        found.append(f.when(is_decoded, decoded))
+    return f.coalesce(*found) if found else f.lit(None).cast("string")
 
 
 class Stateful(Protocol):
@@ -289,11 +367,11 @@ def offsets_of(state: TableState) -> dict[int, int]:
     }
 
 
-def schema_of(kind: str, decodes: bool) -> list[dict[str, Any]]:
+def schema_of(kind: str, form: Form | None) -> list[dict[str, Any]]:
     """The columns of a table, as Delta's `schemaString` has its fields."""
-    texts = [DATA_SCHEMA, "valueSchemaId int", REASON_SCHEMA, PLACE_SCHEMA]
+    texts = [DATA_SCHEMA, (form or JSON_TEXT).dead_letters, REASON_SCHEMA, PLACE_SCHEMA]
     if kind == RECORDS:
-        texts = [DATA_SCHEMA, *([DECODED_SCHEMA] if decodes else []), PLACE_SCHEMA]
+        texts = [DATA_SCHEMA, *([form.records] if form is not None else []), PLACE_SCHEMA]
     return [field for text in texts for field in fields_of(text)]
 
 
@@ -307,13 +385,13 @@ def fields_of(ddl: str) -> list[dict[str, Any]]:
 
 
 def metadata_of(
-    kind: str, topic: str, topic_id: str, decodes: bool, table_id: str, time_ms: int
+    kind: str, topic: str, topic_id: str, form: Form | None, table_id: str, time_ms: int
 ) -> dict[str, Any]:
     """The `metaData` of a new table."""
     return {
         "id": table_id,
         "format": {"provider": "parquet", "options": {}},
-        "schemaString": json.dumps({"type": "struct", "fields": schema_of(kind, decodes)}),
+        "schemaString": json.dumps({"type": "struct", "fields": schema_of(kind, form)}),
         "partitionColumns": list(PARTITION_COLUMNS),
         "configuration": {
             FORMAT_PROPERTY: FORMAT,
@@ -322,17 +400,23 @@ def metadata_of(
             TOPIC_ID_PROPERTY: topic_id,
             # Times and offsets choose files; of keys and values there is nothing to keep.
             "delta.dataSkippingStatsColumns": "offset,timestamp",
+            **dict(form.properties if form is not None else ()),
         },
         "createdTime": time_ms,
     }
 
 
-def with_decoded(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """A table's `metaData` with the columns of decoded values."""
+def with_form(metadata: Mapping[str, Any], kind: str, form: Form) -> dict[str, Any] | None:
+    """A table's `metaData` with what a form asks for; None where it has that."""
     schema = json.loads(metadata["schemaString"])
     there = {field["name"] for field in schema["fields"]}
-    schema["fields"] += [field for field in fields_of(DECODED_SCHEMA) if field["name"] not in there]
-    return {**metadata, "schemaString": json.dumps(schema)}
+    missing = [field for field in fields_of(form.columns(kind)) if field["name"] not in there]
+    known = metadata.get("configuration") or {}
+    properties = {**known, **dict(form.properties)}
+    if not missing and properties == known:
+        return None
+    schema["fields"] += missing
+    return {**metadata, "schemaString": json.dumps(schema), "configuration": properties}
 
 
 def in_files(frame: Any, options: argparse.Namespace) -> Any:

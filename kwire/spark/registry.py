@@ -23,7 +23,8 @@ TIMEOUT_S = 15.0
 ANSWER_BYTES_MAX = 16 << 20
 PIECE_BYTES = 64 << 10
 REFERENCES_MAX = 1000
-AVRO = "AVRO"
+AVRO, JSON, PROTOBUF = "AVRO", "JSON", "PROTOBUF"
+KINDS = {AVRO: "Avro", JSON: "JSON Schema", PROTOBUF: "Protobuf"}
 # Subject, version and schema that are not known.
 _NOT_FOUND = (40401, 40402, 40403)
 
@@ -37,17 +38,26 @@ class UnknownSchema(Exception):
 
 
 class Schema(NamedTuple):
-    """A schema's text, and before it those of the schemas that it refers to, in order."""
+    """A schema's text, and those of the schemas that it refers to: each behind what it needs
+    itself. `names` are what they are called there (Avro's texts name themselves)."""
 
     text: str
     references: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+
+    @property
+    def named(self) -> dict[str, str]:
+        """The references by name."""
+        return dict(zip(self.names, self.references, strict=True))
 
 
 class Registry:
-    """A registry by its URL, in which user and password may stand. `timeout_s` is an answer's."""
+    """A registry by its URL, in which user and password may stand. `timeout_s` is an answer's,
+    `kind` what its schemas have to be."""
 
-    def __init__(self, url: str, timeout_s: float = TIMEOUT_S) -> None:
+    def __init__(self, url: str, timeout_s: float = TIMEOUT_S, kind: str = AVRO) -> None:
         self._timeout_s = timeout_s
+        self._kind = kind
         parts = urllib.parse.urlsplit(url)
         user, at, place = parts.netloc.rpartition("@")
         self._base = urllib.parse.urlunsplit(parts._replace(netloc=place)).rstrip("/")
@@ -59,11 +69,14 @@ class Registry:
     def schema(self, schema_id: int) -> Schema:
         """The schema with its references; raises UnknownSchema and SchemaUnavailable."""
         answer = self._get(f"schemas/ids/{schema_id}", f"schema {schema_id}")
-        found: dict[tuple[str, int], str] = {}
+        found: dict[tuple[str, int], tuple[str, str]] = {}
         self._follow(answer, found, f"schema {schema_id}")
-        return Schema(answer["schema"], tuple(found.values()))
+        names, texts = (tuple(pair[at] for pair in found.values()) for at in (0, 1))
+        return Schema(answer["schema"], texts, names)
 
-    def _follow(self, answer: dict[str, Any], found: dict[tuple[str, int], str], of: str) -> None:
+    def _follow(
+        self, answer: dict[str, Any], found: dict[tuple[str, int], tuple[str, str]], of: str
+    ) -> None:
         """Gather what an answer refers to: what a text needs comes before it."""
         under_way: list[tuple[str, int]] = []
 
@@ -71,7 +84,8 @@ class Registry:
             for entry in answer.get("references") or ():
                 try:
                     key = (str(entry["subject"]), int(entry["version"]))
-                except (KeyError, TypeError, ValueError):
+                    name = str(entry.get("name", ""))
+                except (AttributeError, KeyError, TypeError, ValueError):
                     raise SchemaUnavailable(f"{self._base}: a reference without a name") from None
                 if key in found or key in under_way:
                     continue
@@ -83,7 +97,7 @@ class Registry:
                 path = f"subjects/{subject}/versions/{key[1]}?deleted=true"
                 inner = self._get(path, f"{of} refers to {key[0]} {key[1]}, which")
                 follow(inner)
-                found[under_way.pop()] = inner["schema"]
+                found[under_way.pop()] = (name, inner["schema"])
 
         try:
             follow(answer)
@@ -91,7 +105,7 @@ class Registry:
             raise UnknownSchema(f"{of} has references without end") from None
 
     def _get(self, path: str, what: str) -> dict[str, Any]:
-        """An answer that holds an Avro schema. `what` is asked for, in the words of a reason."""
+        """An answer with a schema of the kind. `what` is asked for, in the words of a reason."""
         url = f"{self._base}/{path}"
         request = urllib.request.Request(url, headers=self._headers)
         try:
@@ -105,10 +119,15 @@ class Registry:
         except (OSError, ValueError, HTTPException, RecursionError) as error:
             raise SchemaUnavailable(f"{url}: {error}") from None
         kind = answer.get("schemaType", AVRO) if isinstance(answer, dict) else None
-        if isinstance(kind, str) and kind != AVRO:
-            raise UnknownSchema(f"{what} is {kind}, not Avro")
+        if isinstance(kind, str) and kind != self._kind:
+            raise UnknownSchema(f"{what} is {kind[:40]}, not {KINDS[self._kind]}")
         try:
-            json.loads(answer["schema"])
+            if self._kind != PROTOBUF:
+                json.loads(answer["schema"])
+            elif not isinstance(answer["schema"], str):
+                raise TypeError
+            if not isinstance(answer.get("references") or [], list):
+                raise TypeError
         except (ValueError, KeyError, TypeError):
             raise SchemaUnavailable(f"{url}: the answer holds no schema") from None
         except RecursionError:  # a schema, though one that cannot be used

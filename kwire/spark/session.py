@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from kwire.spark.usage import UsageError, pairs
@@ -25,8 +25,10 @@ _PROVIDED = re.compile(
     r"(spark-core|spark-sql_|spark-catalyst|spark-sql-api|spark-tags|scala-library|hadoop-client"
     r"|slf4j-api|jcl-over|log4j|snappy-java|lz4-java|zstd-jni|jspecify|jsr305)"
 )
+AVRO = "org.apache.spark:spark-avro_2.13"
 KAFKA_JAR = "spark-sql-kafka-0-10"
 DELTA_JAR = "delta-spark"
+AVRO_JAR = "spark-avro"
 DELTA_SETTINGS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
@@ -71,6 +73,15 @@ def delta_package(spark_version: str) -> str:
     return DELTA.format(minor=".".join(spark_version.split(".")[:2]))
 
 
+def avro_package(spark_version: str) -> str:
+    """spark-avro's package for a Spark.
+
+    >>> avro_package("4.2.1")
+    'org.apache.spark:spark-avro_2.13:4.2.0'
+    """
+    return f"{AVRO}:{connector_version(spark_version)}"
+
+
 def jars_in(folder: str, needed: Sequence[str] = (KAFKA_JAR,)) -> list[str]:
     """The jars in a folder, or in `libs` below it; UsageError where one that is needed is not."""
     missing = needed[0]
@@ -85,11 +96,17 @@ def jars_in(folder: str, needed: Sequence[str] = (KAFKA_JAR,)) -> list[str]:
 
 
 def open_session(
-    options: Any, name: str, *, needs_kafka: bool, needs_delta: bool = False, sends: bool = False
+    options: Any,
+    name: str,
+    *,
+    needs_kafka: bool,
+    needs_delta: bool = False,
+    needs_avro: bool = False,
+    sends: bool = False,
 ) -> Any:
     """A SparkSession for this job. `sends`: its tasks send records and must not be repeated.
 
-    Raises UsageError where Delta is needed and a session of others is without it.
+    Raises UsageError where Delta or spark-avro is needed and a session of others is without it.
     """
     settings = {
         "spark.sql.session.timeZone": "UTC",
@@ -113,7 +130,7 @@ def open_session(
         settings |= {"spark.task.maxFailures": "1", "spark.speculation": "false"}
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     if not submitted:
-        settings |= _own_settings(options, needs_kafka, needs_delta)
+        settings |= _own_settings(options, needs_kafka, needs_delta, needs_avro)
     own = pairs(options.spark_conf, "--spark-conf")
     settings |= own
     from pyspark.logger import PySparkLogger
@@ -131,7 +148,11 @@ def open_session(
         spark = builder.getOrCreate()
     _say_nothing_of_accumulators(spark.sparkContext)
     if needs_delta:
-        _check_delta(spark)
+        _check_class(spark, "Delta", "org.apache.spark.sql.delta.DeltaLog", delta_package)
+    if needs_avro:
+        _check_class(
+            spark, "spark-avro", "org.apache.spark.sql.avro.AvroDataToCatalyst", avro_package
+        )
     if "spark.log.level" not in settings:
         spark.sparkContext.setLogLevel("ERROR")
     return spark
@@ -250,21 +271,23 @@ def lost_jvm() -> str | None:
     return f"Spark's JVM ended with status {status}"
 
 
-def _check_delta(spark: Any) -> None:
-    """UsageError where Spark has no Delta: under spark-submit its packages are spark-submit's."""
+def _check_class(spark: Any, what: str, name: str, package: Callable[[str], str]) -> None:
+    """UsageError where Spark lacks a class: under spark-submit packages are its own matter."""
     try:
         spark._jvm.java.lang.Class.forName(
-            "org.apache.spark.sql.delta.DeltaLog",
+            name,
             False,
             spark._jvm.java.lang.Thread.currentThread().getContextClassLoader(),
         )
     except Exception:
         from pyspark import __version__
 
-        raise UsageError(f"Delta is not there: --packages {delta_package(__version__)}") from None
+        raise UsageError(f"{what} is not there: --packages {package(__version__)}") from None
 
 
-def _own_settings(options: Any, needs_kafka: bool, needs_delta: bool) -> dict[str, str]:
+def _own_settings(
+    options: Any, needs_kafka: bool, needs_delta: bool, needs_avro: bool
+) -> dict[str, str]:
     """What spark-submit decides where it starts the job."""
     master = options.master or os.environ.get("MASTER") or "local[*]"
     settings = {
@@ -288,9 +311,8 @@ def _own_settings(options: Any, needs_kafka: bool, needs_delta: bool) -> dict[st
         root = str(pathlib.Path(__file__).resolve().parents[2])
         paths = [root, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
         os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(paths))
-    needed = [
-        name for name, wanted in ((KAFKA_JAR, needs_kafka), (DELTA_JAR, needs_delta)) if wanted
-    ]
+    wanted = ((KAFKA_JAR, needs_kafka), (DELTA_JAR, needs_delta), (AVRO_JAR, needs_avro))
+    needed = [name for name, is_wanted in wanted if is_wanted]
     packages: list[str] = []
     if needed and options.jars:
         settings["spark.jars"] = ",".join(jars_in(options.jars, needed))
@@ -300,6 +322,7 @@ def _own_settings(options: Any, needs_kafka: bool, needs_delta: bool) -> dict[st
         known = {
             KAFKA_JAR: f"{CONNECTOR}:{connector_version(__version__)}",
             DELTA_JAR: delta_package(__version__),
+            AVRO_JAR: avro_package(__version__),
         }
         packages = [known[name] for name in needed]
     if more := getattr(options, "packages", None):

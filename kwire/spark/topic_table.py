@@ -23,6 +23,7 @@ from typing import Any, NamedTuple, Protocol
 from kwire.clock import SystemClock, SystemRandom
 from kwire.spark import lake
 from kwire.spark.cluster import Partition
+from kwire.spark.column_types import Type
 from kwire.spark.delta import AddedFile, ConflictError, TableState, damaged
 from kwire.spark.topic_source import replaced
 from kwire.spark.usage import FinalError, JobError, UsageError
@@ -92,18 +93,19 @@ class TopicTable:
         writer: Writer,
         open_table: Callable[[str], Table],
         *,
-        decodes: bool,
+        form: lake.Form | None,
     ) -> None:
         self.topic = topic
         self.writer = writer
         self.offsets: dict[int, int] = {}
-        self._decodes = decodes
+        self.columns: Mapping[str, Type] = {}
+        self._form = form
         self._session_id = lake.SESSION_ID + writer.name
         self._sessions: dict[str, int] = {}
         self._clock = SystemClock()
         self.records = open_table(lake.table_path(root, lake.RECORDS, topic))
         self.dead_letters = open_table(lake.table_path(root, lake.DEAD_LETTERS, topic))
-        self._has_dead = decodes
+        self._has_dead = form is not None
 
     def open(self, topic_id: str) -> int:
         """Become the only session of this writer's name; make the table where there is none.
@@ -114,7 +116,7 @@ class TopicTable:
         """
         self._take(self.records, lake.RECORDS, topic_id)
         # Also without decoding: what was begun with it may have left dead letters behind.
-        self._has_dead = self._decodes or self.dead_letters.state() is not None
+        self._has_dead = self._form is not None or self.dead_letters.state() is not None
         if self._has_dead:
             self._take(self.dead_letters, lake.DEAD_LETTERS, topic_id)
         self.load()
@@ -130,12 +132,12 @@ class TopicTable:
             state, metadata, time_ms = transaction.state, None, self._clock.wall_ms()
             if state is None:
                 metadata = lake.metadata_of(
-                    kind, self.topic, topic_id, self._decodes, new_table_id(), time_ms
+                    kind, self.topic, topic_id, self._form, new_table_id(), time_ms
                 )
             else:
                 self._check(table, state, kind, topic_id)
-                if self._decodes and kind == lake.RECORDS and "valueJson" not in state.columns:
-                    metadata = lake.with_decoded(state.metadata)
+                if self._form is not None:
+                    metadata = lake.with_form(state.metadata, kind, self._form)
             number = transaction.read([self._session_id])[self._session_id] + 1
             try:
                 version = transaction.commit(
@@ -165,6 +167,8 @@ class TopicTable:
             )
         if state.partitioned_by != lake.PARTITION_COLUMNS:
             raise UsageError(f"--lake: {table.path} is partitioned by {state.partitioned_by}")
+        if self._form is not None and kind == lake.RECORDS:
+            lake.check_form(table.path, state, self._form)
 
     def _check_reach(self) -> None:
         """FinalError where rows lie that no archive has accounted for."""
@@ -225,6 +229,8 @@ class TopicTable:
         behind it. Nothing counts before the records' commit.
         """
         records = self._begin(self.records, ranges)
+        if records.state is not None:
+            self.columns = lake.columns_of(records.state)
         dead = self._begin(self.dead_letters, None) if self._has_dead else None
 
         def write_records(frame: Any) -> list[AddedFile]:

@@ -13,6 +13,7 @@ from kwire.client.admin import Admin
 from kwire.client.cluster import Cluster
 from kwire.node.early_topics import SETTING as EARLY_TOPICS
 from kwire.testing.blocking import BlockingClient
+from kwire.testing.brokers.copies import clear_soon
 from kwire.testing.brokers.process_runner import ProcessRunner
 from kwire.testing.brokers.runner import HOST, BrokerFailed, Runner, Setting, setting_texts
 from kwire.testing.brokers.thread_runner import ThreadRunner
@@ -172,14 +173,14 @@ class Broker:
         return self._start(snapshot.incarnation)
 
     def reset(self) -> Self:
-        """Begin anew without anything, on the same port; connections are cut."""
+        """Begin anew without anything, on the same port; connections are cut. BrokerFailed."""
         self._client.disconnect()
         self._runner.kill()
-        for entry in self.directory.iterdir() if self.directory.exists() else ():
-            if entry.is_dir() and not entry.is_symlink():
-                shutil.rmtree(entry)
-            else:
-                entry.unlink()
+        if self.directory.exists():
+            try:
+                clear_soon(str(self.directory))
+            except OSError as error:
+                raise BrokerFailed(f"{self.directory} cannot be emptied: {error}") from None
         return self.start()
 
     def fork(self) -> Broker:

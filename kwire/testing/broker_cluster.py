@@ -19,6 +19,7 @@ from kwire.node.early_topics import SETTING as EARLY_TOPICS
 from kwire.protocol import messages as m
 from kwire.protocol import uuids
 from kwire.testing.blocking import BlockingClient
+from kwire.testing.brokers.copies import clear_soon
 from kwire.testing.brokers.process_runner import ProcessRunner
 from kwire.testing.brokers.relays import Address, Relays
 from kwire.testing.brokers.runner import HOST, BrokerFailed, Runner, Setting, setting_texts
@@ -133,6 +134,7 @@ class Cluster:
         if not 1 <= brokers <= BROKERS_MAX:
             raise ValueError(f"brokers={brokers!r}: accepted are 1 to {BROKERS_MAX}")
         self._config = setting_texts(config or {})
+        self._is_process, self._has_faults = process, faults
         self._directory = Path(tempfile.mkdtemp(prefix="kwire-testing-"))
         self._relays = Relays()
         self._parted: set[frozenset[int]] = set()
@@ -200,7 +202,7 @@ class Cluster:
         )
         for node_id in self._ports:
             data = str(self._data(node_id))
-            self._data(node_id).mkdir()
+            self._data(node_id).mkdir(exist_ok=True)
             options = FormatOptions(
                 cluster_id, node_id, [data], data, is_controller=True, initial_controllers=voters
             )
@@ -281,12 +283,12 @@ class Cluster:
             for node_id in self._brokers:
                 taken[node_id] = self._kept(node_id)
         except BaseException:
-            ClusterSnapshot(taken).close()
+            ClusterSnapshot(taken, self._ports).close()
             raise
         finally:
             for broker in resumed:
                 broker.resume()
-        self._snapshots.append(ClusterSnapshot(taken))
+        self._snapshots.append(ClusterSnapshot(taken, self._ports))
         return self._snapshots[-1]
 
     def _kept(self, node_id: int) -> Snapshot:
@@ -298,21 +300,51 @@ class Cluster:
 
     def restore(self, snapshot: ClusterSnapshot) -> Self:
         """Go back to a state that was kept: all brokers run, on the same ports, and reach each
-        other. Connections are cut. BrokerFailed, and nothing has happened, for one of another
-        cluster: the addresses of the brokers are part of it."""
+        other. Connections are cut. BrokerFailed, and nothing has happened, for one that this
+        cluster cannot have: other options, another number of brokers."""
         if not isinstance(snapshot, ClusterSnapshot):
-            raise TypeError(f"restore({snapshot!r}): expected what snapshot() has given")
-        if snapshot not in self._snapshots:
-            raise BrokerFailed("the snapshot is of another cluster, whose addresses are part of it")
-        for node_id, taken in snapshot.of_brokers.items():
-            taken.check(self._settings(node_id))
+            raise TypeError(
+                f"restore({snapshot!r}): expected what the snapshot() of a cluster has given"
+            )
+        snapshot.check({node_id: self._settings(node_id) for node_id in self._brokers})
+        self._end_life()
+        self._put(snapshot)
+        return self.start()
+
+    def reset(self) -> Self:
+        """Begin anew without anything, as another cluster, on the same ports: all brokers run and
+        reach each other. Connections are cut. BrokerFailed."""
+        self._end_life()
+        for node_id in self._brokers:
+            try:
+                clear_soon(str(self._data(node_id)))
+            except OSError as error:
+                raise BrokerFailed(f"broker {node_id} cannot be emptied: {error}") from None
+        self._format()
+        return self.start()
+
+    def fork(self) -> Cluster:
+        """Another cluster of as many brokers, on ports of its own, that begins with the state of
+        this one; it runs, and has to be closed (a context manager). Both go on by themselves."""
+        with self.snapshot() as taken:
+            made = Cluster(
+                len(self), config=self._config, process=self._is_process, faults=self._has_faults
+            )
+            try:
+                made._put(taken)
+                return made.start()
+            except BaseException:
+                made.close()
+                raise
+
+    def _end_life(self) -> None:
         self._client.disconnect()
         for broker in self:
             broker.kill()
         self.heal()
-        for node_id, taken in snapshot.of_brokers.items():
-            taken.put(self._data(node_id))
-        return self.start()
+
+    def _put(self, snapshot: ClusterSnapshot) -> None:
+        snapshot.put({node_id: self._data(node_id) for node_id in self._brokers}, self._ports)
 
     def log_text(self) -> str:
         """What all brokers have logged, one after the other."""

@@ -5,24 +5,61 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
 from kwire.log.directories.identity_files import CLEAN_SHUTDOWN, encode_clean_shutdown
-from kwire.testing.brokers.copies import copy_tree, remove_soon
+from kwire.testing.brokers.addresses import move_addresses
+from kwire.testing.brokers.copies import REMOVED_PREFIX, copy_tree, remove_soon
 from kwire.testing.brokers.runner import BrokerFailed, Still
 
-PLACE = ("log.dirs", "log.dir", "listeners", "advertised.listeners")
+PLACE = (
+    "log.dirs",
+    "log.dir",
+    "listeners",
+    "advertised.listeners",
+    "controller.quorum.bootstrap.servers",
+)
 """What belongs to one broker alone, and is no option of its state."""
 
 
 class ClusterSnapshot:
     """What `Cluster.snapshot` has kept, of all brokers at one moment; a context manager. It ends
-    with `close`, with its context or with the cluster, which alone can have it."""
+    with `close`, with its context or with the cluster. `ports` are those of each broker then."""
 
-    def __init__(self, of_brokers: Mapping[int, Snapshot]) -> None:
+    def __init__(
+        self, of_brokers: Mapping[int, Snapshot], ports: Mapping[int, Sequence[int]]
+    ) -> None:
         self.of_brokers = of_brokers
+        self.ports = ports
+
+    def check(self, options: Mapping[int, Mapping[str, str]]) -> None:
+        """BrokerFailed, one line: brokers with these options, by their number, cannot have it."""
+        if set(self.of_brokers) != set(options):
+            raise BrokerFailed(
+                f"the snapshot is of {len(self.of_brokers)} brokers, the cluster has {len(options)}"
+            )
+        for node_id, taken in self.of_brokers.items():
+            taken.check(options[node_id])
+
+    def put(self, places: Mapping[int, Path], ports: Mapping[int, Sequence[int]]) -> None:
+        """Make the data directories what was kept, for brokers with these ports; BrokerFailed."""
+        moved = {
+            before: now
+            for node_id, own in self.ports.items()
+            for before, now in zip(own, ports[node_id], strict=True)
+            if before != now
+        }
+        for node_id, taken in self.of_brokers.items():
+            taken.put(places[node_id])
+            if moved:
+                try:
+                    move_addresses(places[node_id], moved)
+                except OSError as error:
+                    raise BrokerFailed(
+                        f"{places[node_id]} cannot be restored: {_reason(error)}"
+                    ) from None
 
     def close(self) -> None:
         """It is not needed any more; nothing when that was said before."""
@@ -84,7 +121,7 @@ class Snapshot:
         aside = ""
         try:
             if data.exists():
-                aside = tempfile.mkdtemp(prefix=".kwire-removed-", dir=data.parent)
+                aside = tempfile.mkdtemp(prefix=REMOVED_PREFIX, dir=data.parent)
                 os.rename(data, os.path.join(aside, "data"))
             copy_tree(str(self.directory / "data"), str(data), links=self._links)
         except OSError as error:

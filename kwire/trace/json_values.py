@@ -10,8 +10,9 @@ JsonObject: TypeAlias = dict[str, Json]
 
 
 def to_line(value: JsonObject) -> str:
-    """One line, without its end."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    """One line, without its end, that changes no terminal."""
+    line = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return line if line.isprintable() else json.dumps(value, separators=(",", ":"))
 
 
 def from_line(text: str) -> JsonObject:

@@ -353,7 +353,7 @@ LONG_FAULTS = tuple(f"--ignore={path}" for path in FAULTS)
 
 SPARK_JOBS = {
     "archives": ("pipeline", "frames", "oddities"),
-    "lakes": ("tables", "trouble", "beside"),
+    "lakes": ("tables", "trouble", "beside", "decoded"),
     "mirrors": ("mirror", "on_kafka", "kills"),
     "connector": ("connector", "transactions", "secure"),
 }

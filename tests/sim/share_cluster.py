@@ -402,8 +402,19 @@ class ShareClusterHistory:
         await self.client.refresh([TOPIC])
         address, _ = await self.client.leader(TOPIC, index)
         answer = (await self.client.ask(address, request, 2)).topics[0].partitions[0]
-        if not answer.error_code:
+        if not answer.error_code and self._have_deleted(index, answer.low_watermark):
             checker.deleted[index] = max(answer.low_watermark, checker.deleted.get(index, 0))
+
+    def _have_deleted(self, index: int, offset: int) -> bool:
+        """Whether every replica has deleted up to `offset`. As in Apache Kafka the answer waits
+        only for those that are not fenced: another one may lead later, and know nothing of it."""
+        starts = [
+            partition.log.log_start_offset
+            for node in self.cluster.nodes.values()
+            for partition in node.replicas
+            if (partition.topic, partition.index) == (TOPIC, index) and partition.log is not None
+        ]
+        return len(starts) == len(IDS) and min(starts) >= offset
 
     def _leading(self, is_meant: Callable[[LedPartition], bool]) -> list[int]:
         """The nodes that lead such a share partition."""

@@ -272,7 +272,8 @@ class ShareStateHistory:
     # -- failures
 
     async def _break(self) -> None:
-        """One node at a time dies, or is cut off, for a while."""
+        """One node at a time dies, or is cut off, for a while. Machines lose power only while
+        everything is in sync: what another one has just lost may be nowhere else."""
         network = self.simulation.network
         while not self.is_done:
             await asyncio.sleep(self.below(2500) / 1000)
@@ -286,7 +287,7 @@ class ShareStateHistory:
                     network.block(f"n{node_id}", other)
                     network.block(other, f"n{node_id}")
             else:
-                self.cluster.kill(node_id, power_loss=kind == 1)
+                self.cluster.kill(node_id, power_loss=kind == 1 and self.cluster.is_in_sync())
             await asyncio.sleep(self.below(3000) / 1000)
             if kind == 0:
                 for other in others:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import re
 import signal
 import socket
 import ssl
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,10 +17,12 @@ from pathlib import Path
 import pytest
 
 from kwire.testing.cluster import Broker
+from kwire.testing.cluster.process import ServeProcess
 from tests.support.wire import WireClient, fetch_values, produce_values
 
 pytest.importorskip("uvicorn")
 
+ROOT = Path(__file__).resolve().parents[2]
 WAIT_S = 60.0
 LISTENER = {"http.listeners": "http://127.0.0.1:0"}
 
@@ -207,20 +211,57 @@ GARBAGE = [
     b"GET /%00%ff%fe HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
     b"GET /health/live HTTP/1.1\r\nHost: localhost\r\nX: " + b"y" * 100_000 + b"\r\n\r\n",
     b"GET /" + b"a" * 100_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00",
+    b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n1;" + b"a" * 100_000,
     bytes(range(256)) * 64,
 ]
 
 
 @pytest.mark.parametrize("sent", GARBAGE, ids=range(len(GARBAGE)))
-def test_garbage_is_answered_with_4xx_or_the_end(shared: Http, sent: bytes) -> None:
+def test_garbage_is_answered_with_an_error_or_the_end(shared: Http, sent: bytes) -> None:
     with shared.connect() as connection:
         try:
             connection.sendall(sent)
             answer = connection.recv(65536)
         except ConnectionError:
             answer = b""
-    assert answer == b"" or answer.startswith(b"HTTP/1.1 4")
+    assert answer == b"" or answer.startswith((b"HTTP/1.1 4", b"HTTP/1.1 505"))
     assert shared.get("/health/live")[0] == 200
+
+
+def test_a_request_of_two_ends_is_the_last_of_its_connection(shared: Http) -> None:
+    """A proxy in front that goes by the other length takes what follows for the body (request
+    smuggling; RFC 9112, 6.1)."""
+    hidden = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    body = b"0\r\n\r\n" + hidden
+    head = b"POST /health/live HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n"
+    with shared.connect() as connection:
+        connection.sendall(b"%sContent-Length: %d\r\n\r\n%s" % (head, len(body), body))
+        answer = read_to_end(connection)
+    assert answer.startswith(b"HTTP/1.1 400")
+    assert answer.count(b"HTTP/1.1 ") == 1
+
+
+def test_files_in_the_directory_of_the_broker_are_not_executed(tmp_path: Path) -> None:
+    """`python -m` looks there first: an `http.py` that lies about kept the process from starting,
+    and one that somebody has put there would run with the broker's rights."""
+    for name in ("http", "json", "uvicorn", "kwire"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('executed')\n")
+    options = [f"{name}={value}" for name, value in LISTENER.items()]
+    process = ServeProcess("broker", environment={"PYTHONPATH": str(ROOT)})
+    line = [sys.executable, "-P", "-m", "kwire", "serve", "--ephemeral", "--listen", "127.0.0.1:0"]
+    process.start([*line, *(part for one in options for part in ("-o", one))], cwd=tmp_path)
+    try:
+        process.wait_ready()
+        found = wait_for(lambda: re.search(r"^http on \S+:(\d+)$", process.output_text(), re.M))
+        connection = http.client.HTTPConnection("127.0.0.1", int(found[1]), timeout=WAIT_S)
+        connection.request("GET", "/health/live")
+        assert connection.getresponse().status == 200
+        connection.close()
+        process.stop()
+        assert "executed" not in process.log_text()
+    finally:
+        process.close()
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from kwire.metrics.families import QUANTILES, families
+from kwire.protocol import messages as m
 from kwire.testing.cluster import Broker
 from tests.support.metrics import GROUP, TOPIC, Scrape, ask_all, changes, scrape, settle
 from tests.support.share.dialogue import PROPERTIES, World
@@ -182,6 +183,28 @@ def test_what_a_consumer_over_its_quota_does_not_get_is_not_counted(
         (names[1], of_topic): 1,
         (names[1], frozenset()): 1,
     }
+
+
+def test_what_a_client_calls_its_group_keeps_nobody_from_the_metrics(
+    scraped: tuple[str, Scrape, Scrape], client: WireClient
+) -> None:
+    """A name of 32,000 characters, each of six in JSON, is in a row for every partition."""
+    client.create_topic("many", 8)
+    shape = m.OffsetCommitRequest
+    partitions = [
+        shape.OffsetCommitRequestPartition(partition_index=index, committed_offset=0)
+        for index in range(8)
+    ]
+    request = shape(
+        group_id="\x01" * 32_000,
+        generation_id_or_member_epoch=-1,
+        topics=[shape.OffsetCommitRequestTopic(name="many", partitions=partitions)],
+    )
+    answer = client.call(request, 8)
+    assert {one.error_code for one in answer.topics[0].partitions} == {0}
+    name, topic = "kafka_consumergroup_committed_offset", ("topic", "many")
+    found = scrape(scraped[0]).values
+    assert len([1 for one, labels in found if one == name and topic in labels]) == 8
 
 
 def test_the_process_is_told_of_too(scraped: tuple[str, Scrape, Scrape]) -> None:

@@ -22,7 +22,7 @@ PACKAGE = ROOT / "kwire"
 
 # Package (or module) -> what it may import besides itself; BASE is below all. In the order of the
 # lists in docs/DESIGN.md and CONTRIBUTING.md.
-BASE = ("checksums", "clock", "kept_errors", "pending")
+BASE = ("checksums", "clock", "kept_errors", "pending", "python_module")
 FACTS = (*BASE, "config", "protocol")
 LOW = (*FACTS, "network", "log", "security", "quota")
 MIDDLE = (*LOW, "replica", "kraft", "share")
@@ -32,6 +32,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "clock": (),
     "kept_errors": (),
     "pending": ("kept_errors",),
+    "python_module": (),
     "protocol": BASE,
     "config": (*BASE, "protocol"),
     "network": FACTS,
@@ -54,7 +55,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "metrics": (*HIGH, "server"),
     "http": (*FACTS, "network", "security", "schemas", "client", "telemetry", "metrics"),
     "node": (*HIGH, "faults", "schemas", "tiered", "server", "api", "metrics", "http"),
-    "spark": (*FACTS, "log"),
+    "spark": (*FACTS, "log", "schemas"),
     "cli": (*HIGH, "faults", "node", "server", "client", "http", "spark", "trace"),
     "testing": (*HIGH, "faults", "node", "server", "client", "cli"),
     "__main__": ("cli",),

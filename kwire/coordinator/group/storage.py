@@ -90,6 +90,17 @@ class GroupStorage:
 
     # ------------------------------------------------------------------ queries
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether it has neither a group nor an offset that counts."""
+        return not (
+            self.offsets.by_group
+            or self.classic.groups
+            or self.consumer.groups
+            or self.share.groups
+            or self.streams.groups
+        )
+
     def kind(self, group_id: str) -> str | None:
         """The kind of an existing group, None when there is none of that name."""
         for kind in self.kinds:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Sequence
 
 from prometheus_client import ProcessCollector
 from prometheus_client.exposition import CONTENT_TYPE_LATEST as TEXT
@@ -21,7 +20,7 @@ from starlette.routing import BaseRoute, Route
 
 from kwire.http.local import LocalBroker, Refused
 from kwire.http.serving import Serving
-from kwire.metrics.blocks import decoded
+from kwire.metrics.blocks import decoded, label
 from kwire.metrics.client_pushes import block_of_series
 from kwire.metrics.exposition import Exposition, client_text
 from kwire.telemetry.kept_pushes import decoded as decoded_pushes
@@ -52,23 +51,28 @@ class _Metrics:
         as_openmetrics = ACCEPTED in request.headers.get("accept", "")
         async with self._one_scrape:
             try:
-                told = await self._broker.ask(QUESTION)
-                pushes = await self._broker.ask(PUSHES, {"after": str(self._pushes_read)})
+                told, pushes = await asyncio.gather(
+                    self._broker.ask(QUESTION),
+                    self._broker.ask(PUSHES, {"after": str(self._pushes_read)}),
+                )
             except Refused as refused:
                 return JSONResponse({"error_code": 503, "message": str(refused)}, 503)
             now_s = asyncio.get_running_loop().time()
-            lines = told.splitlines()
-            body = await asyncio.to_thread(self._body, lines, pushes, now_s, as_openmetrics)
+            body = await asyncio.to_thread(self._body, told, pushes, now_s, as_openmetrics)
         return Response(body, media_type=OPENMETRICS if as_openmetrics else TEXT)
 
-    def _body(
-        self, lines: Sequence[bytes], pushes: bytes, now_s: float, as_openmetrics: bool
-    ) -> bytes:
+    def _body(self, told: bytes, pushes: bytes, now_s: float, as_openmetrics: bool) -> bytes:
         for number, push in decoded_pushes(pushes):
-            self._series.add(push)
+            self._series.add(
+                push._replace(
+                    client_id=label(push.client_id),
+                    software_name=label(push.software_name),
+                    software_version=label(push.software_version),
+                )
+            )
             self._pushes_read = number
         self._series.expire(int(now_s * MS_PER_S))  # both processes go by the machine's clock
-        blocks = [*map(decoded, lines), block_of_series(self._series)]
+        blocks = [*decoded(told), block_of_series(self._series)]
         text = self._exposition.text(blocks, now_s, as_openmetrics=as_openmetrics)
         text += "".join(client_text(self._series.families(), as_openmetrics=as_openmetrics))
         # What the library writes ends an answer in OpenMetrics.

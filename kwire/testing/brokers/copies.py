@@ -15,11 +15,14 @@ import errno
 import os
 import shutil
 import sys
+import tempfile
 import threading
 
 LOCK_FILE = ".lock"
 FICLONE = 0x40049409
 SMALL_BYTES = 64 << 10
+REMOVED_PREFIX = ".kwire-removed-"
+"""Of directories beside a data directory whose content is on its way to nowhere."""
 NO_REFLINK = (errno.EOPNOTSUPP, errno.EXDEV, errno.EINVAL, errno.ENOTTY, errno.EPERM)
 
 
@@ -41,6 +44,17 @@ def remove_soon(path: str) -> None:
         target=shutil.rmtree, args=(path,), kwargs={"ignore_errors": True}, name="kwire-removal"
     )
     thread.start()
+
+
+def clear_soon(directory: str) -> None:
+    """Make a directory an empty one; what was in it is removed by a thread. OSError."""
+    parent = os.path.dirname(os.path.abspath(directory))
+    aside = tempfile.mkdtemp(prefix=REMOVED_PREFIX, dir=parent)
+    try:
+        for name in os.listdir(directory):
+            os.rename(os.path.join(directory, name), os.path.join(aside, name))
+    finally:
+        remove_soon(aside)
 
 
 class _Copier:

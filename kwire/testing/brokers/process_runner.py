@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable
 
 from kwire.node.fault_client import FaultClient
+from kwire.python_module import python_module
 from kwire.testing.brokers.runner import HOST, BrokerFailed, FaultControl, StartSettings, Still, T
 from kwire.testing.cluster.process import NodeFailed, ServeProcess
 from kwire.testing.waiting import wait_until
@@ -37,7 +37,7 @@ class ProcessRunner:
         if self.is_running:
             raise BrokerFailed(f"{self.name} is running")
         self._is_paused = False
-        command = [sys.executable, "-m", "kwire", "serve", "--no-http"]
+        command = [*python_module("kwire"), "serve", "--no-http"]
         for name, value in self._settings(self.port).items():
             command += ["-o", f"{name}={value}"]
         if self._has_faults:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
+from kwire.python_module import python_module
 from kwire.testing.cluster.process import ServeProcess
 
 READY_TIMEOUT_S = 30.0
@@ -77,7 +77,7 @@ class Broker:
 
     def command(self) -> list[str]:
         """The command line of the next start."""
-        line = [sys.executable, "-m", "kwire", "serve"]
+        line = [*python_module("kwire"), "serve"]
         if self._pass_listen:
             line += ["--listen", self.bootstrap]
         if self.properties is not None:

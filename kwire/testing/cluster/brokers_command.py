@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import signal
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
+from kwire.python_module import python_module
 from kwire.testing.cluster.process import STOP_TIMEOUT_S, ServeProcess
 
 
@@ -31,7 +31,7 @@ class BrokersCommand:
             part for name, text in (options or {}).items() for part in ("-o", f"{name}={text}")
         ]
         self._command = [
-            *(sys.executable, "-m", "kwire", "serve", "--brokers", str(count)),
+            *(*python_module("kwire"), "serve", "--brokers", str(count)),
             *(*storage, "--listen", "127.0.0.1:0", *given, *arguments),
         ]
 

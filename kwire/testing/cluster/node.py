@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import abc
-import sys
 from pathlib import Path
 from typing import NamedTuple
 
+from kwire.python_module import python_module
 from kwire.testing.cluster.process import ServeProcess
 
 
@@ -134,7 +134,7 @@ class KwireNode(Node):
     def start(self) -> None:
         path = self.place.root / f"node-{self.node_id}.properties"
         path.write_text("".join(f"{name}={value}\n" for name, value in self.settings.items()))
-        command = [sys.executable, "-m", "kwire", "serve", "--config", str(path)]
+        command = [*python_module("kwire"), "serve", "--config", str(path)]
         self.process.start([*self.place.prefix, *command])
 
     def wait_ready(self) -> None:

@@ -18,6 +18,7 @@ import time
 from collections.abc import Mapping
 from typing import IO
 
+from kwire.python_module import python_module
 from kwire.testing.simulation.options import Options
 from kwire.testing.simulation.outcomes import Outcome, outcome_of
 from kwire.testing.simulation.simulated_test import SimulatedTest
@@ -44,7 +45,7 @@ class Worker:
         path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
         environment = {**os.environ, "PYTHONHASHSEED": HASH_SEED, "PYTHONPATH": path}
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "kwire.testing.simulation", "worker"],
+            [*python_module("kwire.testing.simulation"), "worker"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

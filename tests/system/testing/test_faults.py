@@ -150,3 +150,40 @@ def test_the_isr_shrinks_and_grows_again() -> None:
                 topic.send("a")  # acknowledged once those who lag are out
                 wait_until(lambda: len(client.topic("orders").partitions[0].isr_nodes) == 1)
             wait_until(lambda: len(client.topic("orders").partitions[0].isr_nodes) == 3)
+
+
+def test_a_produce_that_its_log_refuses_is_told_where_the_log_starts(
+    broker: Broker, client: WireClient
+) -> None:
+    """As Apache Kafka tells it, and as a Produce is answered that is refused for real."""
+    broker.topic("starting").create().send_all(["a", "b", "c"])
+    shape = m.DeleteRecordsRequest
+    deleted = shape.DeleteRecordsPartition(partition_index=0, offset=2)
+    topics = [shape.DeleteRecordsTopic(name="starting", partitions=[deleted])]
+    client.call(shape(topics=topics, timeout_ms=5000), 2)
+    broker.faults.add("error", api="Produce", code="NOT_ENOUGH_REPLICAS", topic="starting")
+    (told,) = client.call(produce("starting", 0), 9).responses[0].partition_responses
+    assert (told.error_code, told.base_offset) == (ErrorCode.NOT_ENOUGH_REPLICAS, -1)
+    assert told.log_start_offset == 2
+
+
+def test_a_produce_that_fails_behind_its_append_is_told_its_offset(
+    broker: Broker, client: WireClient
+) -> None:
+    broker.topic("appended").create().send("a")
+    code = ErrorCode.REQUEST_TIMED_OUT
+    broker.faults.add("error", api="Produce", code=code.name, after=True, topic="appended")
+    (told,) = client.call(produce("appended", 0), 9).responses[0].partition_responses
+    assert (told.error_code, told.base_offset, told.log_start_offset) == (code, 1, 0)
+    assert broker.topic("appended").end_offsets() == {0: 2}
+
+
+def test_an_old_fetch_of_offsets_is_refused_where_kafka_refuses_it(
+    broker: Broker, client: WireClient
+) -> None:
+    """Below version 2 there is no error of the whole response: each partition has it."""
+    shape = m.OffsetFetchRequest
+    topic = shape.OffsetFetchRequestTopic(name="t", partition_indexes=[0])
+    broker.faults.add("coordinator-moved", group="old")
+    told = client.call(shape(group_id="old", topics=[topic]), 1).topics[0].partitions[0]
+    assert (told.error_code, told.committed_offset) == (ErrorCode.NOT_COORDINATOR, -1)

@@ -48,6 +48,48 @@ def test_rows_for_a_pipe_have_tabs(capsys: pytest.CaptureFixture[str]) -> None:
     assert row.startswith(f"{NAME}\tint\t3600000\t")
 
 
+HOSTILE = [
+    "[/red]x",
+    "[bold]y",
+    ":smile:",
+    "a\nb",
+    "a\tb",
+    "\x1b]0;t\x07\x1b[2J",
+    "\u202eabc",
+    "\ud800",
+    "\x85\x9b",
+    "\U000e0001",
+]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("width", [0, 20, 200])
+def test_names_of_others_are_shown_as_they_are_and_change_nothing(
+    name: str, width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A group `[/red]x` ended the command on a terminal, others moved the cursor or forged a
+    line."""
+    if width:
+        console = Console(width=width, force_terminal=True, color_system=None)
+        monkeypatch.setattr(output, "terminal", lambda: console)
+    output.table(("group", "state"), [(name, "Stable"), ("z" * 15, ["members", name])])
+    told = capsys.readouterr().out
+    assert ascii(name)[1:-1] in told.replace("\n", " ")
+    assert all(one.isprintable() or one in "\n\t" for one in told)
+    assert told.count("\t") == (3 if not width else 0)
+    output.say_json({"group": name})
+    line = capsys.readouterr().out.removesuffix("\n")
+    assert line.isprintable()
+    assert json.loads(line) == {"group": name}
+
+
+def test_a_complaint_is_one_line_whatever_it_names(capsys: pytest.CaptureFixture[str]) -> None:
+    assert app.main(["acl", "why", "alice", "read", "topic\x1b[2J\n\ud800:x"]) == 2
+    told = capsys.readouterr().err
+    assert len(told.splitlines()) == 1
+    assert told.strip().isprintable()
+
+
 def test_rows_as_json_keep_their_types(capsys: pytest.CaptureFixture[str]) -> None:
     assert app.main(["configs", "--json", NAME]) == 0
     (line,) = capsys.readouterr().out.splitlines()

@@ -71,9 +71,35 @@ def test_the_settings_come_first() -> None:
 def test_an_answer_comes_in_pieces_and_whole() -> None:
     async def test(pair: Pair) -> None:
         assert await pair.local.ask("count", {"to": "3"}) == b"0,1,2,"
-        assert [piece async for piece in pair.local.pieces("count", {"to": "2"})] == [b"0,", b"1,"]
 
     run(test, count=count)
+
+
+def test_the_pieces_of_a_slice_come_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process wakes up once for them."""
+
+    async def pieces(pair: Pair) -> list[bytes]:
+        return [piece async for piece in pair.local.pieces("count", {"to": "2"})]
+
+    async def test(pair: Pair) -> None:
+        monkeypatch.setattr(link_module, "SLICE_NS", 1 << 60)
+        assert await pieces(pair) == [b"0,1,"]
+        monkeypatch.setattr(link_module, "SLICE_NS", 0)
+        assert await pieces(pair) == [b"0,", b"1,"]
+
+    run(test, count=count)
+
+
+def test_no_frame_is_larger_than_a_piece_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(link_module, "SLICE_NS", 1 << 60)
+    monkeypatch.setattr(link_module, "WRITE_BUFFER_BYTES", 4 * PIECE_BYTES_MAX)
+    sizes = [PIECE_BYTES_MAX // 2, PIECE_BYTES_MAX // 2, 1, PIECE_BYTES_MAX]
+
+    async def test(pair: Pair) -> None:
+        got = [len(piece) async for piece in pair.local.pieces("large")]
+        assert got == [PIECE_BYTES_MAX, 1, PIECE_BYTES_MAX]
+
+    run(test, large=lambda arguments: map(bytes, sizes))
 
 
 def test_answers_take_turns_and_the_loop_is_not_held(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -173,7 +199,7 @@ def test_a_process_that_does_not_read_costs_a_bounded_buffer() -> None:
 
 def test_nonsense_ends_the_connection() -> None:
     async def test(pair: Pair) -> None:
-        pair.local.write_frames(framed(Kind.HELLO, body=json.dumps({}).encode()))
+        pair.local.write_frames(framed(Kind.HELLO, 0, json.dumps({}).encode()))
         while not pair.lost:
             await asyncio.sleep(0.001)
         with pytest.raises(Refused):

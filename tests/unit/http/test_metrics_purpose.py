@@ -15,5 +15,5 @@ def test_a_directory_whose_path_is_no_utf_8_is_shown() -> None:
     line = encoded(("logDirectory",), ("kafka_log_logmanager_logdirectoryoffline",), [(path, 0)])
     metrics = _Metrics(cast(LocalBroker, None))
     for as_openmetrics in (False, True):
-        text = metrics._body([line], b"", 0.0, as_openmetrics).decode()
+        text = metrics._body(line, b"", 0.0, as_openmetrics).decode()
         assert 'logdirectoryoffline{logDirectory="/data/?"} 0\n' in text

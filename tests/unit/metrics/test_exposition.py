@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from kwire.metrics import families as catalogue
-from kwire.metrics.blocks import END, Block, decoded, encoded, in_blocks
+from kwire.metrics.blocks import END, LABEL_BYTES_MAX, Block, decoded, encoded, in_blocks, label
 from kwire.metrics.exposition import Exposition
 
 openmetrics = pytest.importorskip("prometheus_client.openmetrics.parser")
@@ -49,6 +51,20 @@ def test_samples_of_a_metric_stand_together_whatever_block_they_came_in() -> Non
         Block(("topic", "partition"), (name, "kafka_log_log_numlogsegments"), [("b", "0", 6, 2)]),
     ]
     assert [s.value for s in parsed(blocks)[name].samples] == [5, 6]
+
+
+@pytest.mark.parametrize("name", ["a" * 10_000, "\x01" * 10_000, "\U0001f600" * 10_000, "é" * 65])
+def test_long_names_of_others_are_cut_and_stay_different(name: str) -> None:
+    shown = label(name)
+    assert len(json.dumps(shown)) <= LABEL_BYTES_MAX
+    assert shown.startswith(name[:10])
+    assert shown == label(name)
+    assert shown != label(name + "b")
+
+
+def test_short_names_are_shown_as_they_are() -> None:
+    for name in ("", "orders", 'a"b', "a\nb", "é" * 60, "a" * (LABEL_BYTES_MAX - 2)):
+        assert label(name) == name
 
 
 def test_text_of_others_is_escaped() -> None:
@@ -106,9 +122,16 @@ def test_disks_of_log_directories_are_told_of_and_a_lost_one_is_left_out(tmp_pat
 def test_blocks_come_back_as_they_were() -> None:
     lines = list(in_blocks(("a",), ("b", "c"), ((str(n), n, None) for n in range(100))))
     assert len(lines) == 3
-    rows = [row for line in lines for row in decoded(line).rows]
+    rows = [row for line in lines for block in decoded(line) for row in block.rows]
     assert rows == [[str(n), n, None] for n in range(100)]
-    assert decoded(encoded((), ("x",), [(1.5,)])).names == ["x"]
+    told = encoded((), ("x",), [(1.5,)], b"\n{\n") + encoded((), ("y",), [(2,)])
+    assert [(block.names, block.data) for block in decoded(told)] == [
+        (["x"], b"\n{\n"),
+        (["y"], b""),
+    ]
+    for end in (len(told) - 1, told.index(b"{")):
+        with pytest.raises(ValueError):
+            list(decoded(told[:end]))
 
 
 KINDS = (catalogue.GAUGE, catalogue.COUNTER, catalogue.QUANTILES, catalogue.RATE)
@@ -145,7 +168,7 @@ def test_10_000_hostile_names_come_back_and_add_no_sample() -> None:
     name = "kafka_consumergroup_committed_offset"
     groups = [f"{HOSTILE[at % len(HOSTILE)]}{at}" for at in range(10_000)]
     lines = list(in_blocks(("group",), (name,), ((group, at) for at, group in enumerate(groups))))
-    found = parsed([decoded(each) for line in lines for each in line.splitlines()])
+    found = parsed(list(decoded(b"".join(lines))))
     assert set(found) == {name}
     assert {x.labels["group"]: x.value for x in found[name].samples} == {
         group: at for at, group in enumerate(groups)

@@ -16,7 +16,7 @@ def test_rates_and_waits_are_shown_by_user_and_client() -> None:
     assert rates.producer is not None
     wait_ms = rates.producer.record_and_wait_ms(5000, 1000)
     rates.producer.throttled(wait_ms)
-    blocks = [decoded(line) for line in read_quotas(quotas, 1000) if line]
+    blocks = list(decoded(b"".join(read_quotas(quotas, 1000))))
     shown = {block.names[0]: (block.labels, block.rows) for block in blocks}
     labels, rows = shown["kafka_server_quota_byte_rate"]
     assert labels == ["resource", "user"]

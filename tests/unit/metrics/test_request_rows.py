@@ -26,8 +26,8 @@ def listener(*asked: tuple[str, RequestCounts]) -> Listener:
 
 def samples(*listeners: Listener) -> dict[str, str]:
     """What is shown: `name{labels}` and the value."""
-    blocks = [decoded(line) for line in read_requests(listeners)]
-    text = Exposition().text(blocks, 0.0, as_openmetrics=True)
+    told = b"".join(read_requests(listeners))
+    text = Exposition().text(decoded(told), 0.0, as_openmetrics=True)
     return dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
 
 

@@ -8,14 +8,11 @@ from kwire.pending import Pending
 from kwire.protocol import messages as m
 from kwire.protocol.api_keys import API_KEYS, ApiKey
 from kwire.server.context import DISCONNECT, NO_REPLY
-from kwire.server.request_counts import (
-    RECENT_MAX,
-    TIMED_S,
-    RequestCounts,
-    Timed,
-    error_lines,
-)
+from kwire.server.error_codes import error_lines
+from kwire.server.request_counts import RECENT_MAX, TIMED_S, RequestCounts, Timed
+from kwire.server.request_steps import RequestSteps
 from kwire.server.response import error_counts
+from kwire.server.sliced_response import SlicedResponse
 from tests.support.connections import ConnectionUnderTest, metadata_request, metadata_response
 
 
@@ -133,3 +130,33 @@ def test_one_request_of_an_api_is_timed_in_a_millisecond() -> None:
     under_test.receive(metadata_request(4))
     assert counts[3].total == 4
     assert [entry[1] > 0 for entry in counts[3].recent] == [False, True]
+
+
+@pytest.mark.parametrize("is_watched", [False, True])
+def test_a_response_in_slices_is_counted_and_sent_as_a_whole_one(is_watched: bool) -> None:
+    shape = m.MetadataResponse.MetadataResponseTopic
+    topics = [shape(name="t"), shape(name="u", error_code=5)]
+    told: list[dict[int, int]] = []
+    steps = RequestSteps()
+    if is_watched:
+        steps.set_observers(lambda _, answered: told.append(dict(answered.errors)))
+    written = []
+    for is_sliced in (False, True):
+        pending: Pending[m.MetadataResponse | SlicedResponse] = Pending()
+        under_test = ConnectionUnderTest(lambda *_, waits=pending: waits, steps)
+        under_test.receive(metadata_request(1))
+        if is_sliced:
+            response = SlicedResponse(m.MetadataResponse(throttle_time_ms=3), "topics", 9)
+            response.add(topics[:1])
+            response.add(topics[1:])
+            response.throttle_time_ms += 4
+            pending.complete(response)
+        else:
+            pending.complete(m.MetadataResponse(throttle_time_ms=7, topics=topics))
+        written.append(bytes(under_test.transport.written))
+        counts = under_test.listener.dispatcher.counts[ApiKey.METADATA]
+        assert codes(counts) == {0: 1, 5: 1}
+        assert counts.by_version[9] == 1
+    assert written[0] == written[1]
+    # The code at the top is among what an observer is told.
+    assert told == ([{0: 2, 5: 1}] * 2 if is_watched else [])

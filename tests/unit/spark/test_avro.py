@@ -10,12 +10,7 @@ from typing import Any
 import pytest
 
 from kwire.spark.avro import AvroError, compile_schema, decode
-from kwire.spark.decoding import (
-    AvroSchemas,
-    Undecodable,
-    decode_json,
-    split_header,
-)
+from kwire.spark.decoding import Checked, Checker, Undecodable, check_json, split_header
 
 
 def long(value: int) -> bytes:
@@ -147,17 +142,17 @@ def test_the_registry_header() -> None:
     assert split_header(b"\0\0\0\1\2abc") == (258, b"abc")
     assert split_header(b"\1\0\0\1\2abc") == (None, b"\1\0\0\1\2abc")
     assert split_header(b"\0\0\0\1") == (None, b"\0\0\0\1")
-    assert decode_json(b'\0\0\0\0\1"x"') == (1, '"x"')
+    assert check_json(b'\0\0\0\0\1"x"') == Checked(1, None, '"x"')
     for value in (b"", b"{", b"NaN", b"\xff", b"[" * 100_000):
         with pytest.raises(Undecodable):
-            decode_json(value)
+            check_json(value)
 
 
 def test_schemas_of_a_folder(tmp_path: Any) -> None:
     (tmp_path / "1.avsc").write_text('"string"')
     (tmp_path / "2.avsc").write_text("{")
-    schemas = AvroSchemas(None, str(tmp_path))
-    assert schemas.decode(b"\0\0\0\0\1" + string("é")) == (1, '"é"')
+    schemas = Checker("avro", None, str(tmp_path))
+    assert schemas.check(b"\0\0\0\0\1" + string("é")) == Checked(1)
     for value, words in (
         (b"\0\0\0\0\1\xff", "schema 1"),
         (b"\0\0\0\0\2", "schema 2"),
@@ -165,7 +160,7 @@ def test_schemas_of_a_folder(tmp_path: Any) -> None:
         (b"text", "no schema id"),
     ):
         with pytest.raises(Undecodable, match=words):
-            schemas.decode(value)
+            schemas.check(value)
 
 
 def test_a_folder_of_schemas_that_are_none_is_a_reason_not_a_failure(tmp_path: Any) -> None:
@@ -173,12 +168,12 @@ def test_a_folder_of_schemas_that_are_none_is_a_reason_not_a_failure(tmp_path: A
     (tmp_path / "2.avsc").mkdir()
     half = {"type": "enum", "name": "e", "symbols": ["\ud800"]}
     (tmp_path / "3.avsc").write_text(json.dumps(half))
-    schemas = AvroSchemas(None, str(tmp_path))
+    schemas = Checker("avro", None, str(tmp_path))
     for schema_id, reason in ((1, "no JSON"), (2, "not known"), (3, "half a character")):
         with pytest.raises(Undecodable, match=reason):
-            schemas.decode(struct.pack(">bi", 0, schema_id) + b"\0")
+            schemas.check(struct.pack(">bi", 0, schema_id) + b"\0")
 
 
 def test_json_numbers_of_any_length_decode() -> None:
     text = "[" + "1" * 10_000 + ", 1." + "0" * 10_000 + "]"
-    assert decode_json(text.encode()) == (None, text)
+    assert check_json(text.encode()) == Checked(None, None, text)

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from kwire.spark import registry
-from kwire.spark.decoding import AvroSchemas, Undecodable
+from kwire.spark.avro import compile_schema, decode
+from kwire.spark.decoding import Checked, Checker, Undecodable
 from kwire.spark.registry import Registry, SchemaUnavailable
 from tests.support.registry import FakeRegistry, running_registry
 
@@ -43,22 +44,22 @@ def test_schemas_of_a_registry(fake: FakeRegistry) -> None:
         "/base/schemas/ids/2": (200, {"schema": "message X {}", "schemaType": "PROTOBUF"}),
         "/base/schemas/ids/4": (500, {}),
     }
-    schemas = AvroSchemas(f"{fake.url}/base/", None)
+    schemas = Checker("avro", f"{fake.url}/base/", None)
     for text in ("one", "two"):
         data = bytes([len(text) * 2]) + text.encode()
-        assert schemas.decode(value(1, data)) == (1, f'"{text}"')
+        assert schemas.check(value(1, data)) == Checked(1)
     for number, reason in ((2, "schema 2 is PROTOBUF, not Avro"), (3, "schema 3 is not known")):
         with pytest.raises(Undecodable, match=reason):
-            schemas.decode(value(number))
+            schemas.check(value(number))
     with pytest.raises(SchemaUnavailable, match="status 500"):
-        schemas.decode(value(4))
+        schemas.check(value(4))
     # Once for each schema that there is an answer about.
     assert fake.asked.count("/base/schemas/ids/1") == 1
 
 
 def test_a_registry_that_is_not_there_is_no_property_of_a_record(fake: FakeRegistry) -> None:
     """A proxy's 404 and answers without a schema made dead letters of good records."""
-    schemas = AvroSchemas(fake.url, None)
+    schemas = Checker("avro", fake.url, None)
     for answer in (
         (404, b"<html>no such page</html>"),
         (404, {"error_code": 404, "message": "HTTP 404 Not Found"}),
@@ -70,6 +71,8 @@ def test_a_registry_that_is_not_there_is_no_property_of_a_record(fake: FakeRegis
         (200, {"schema": None}),
         (200, {"schema": '{"type": "rec'}),
         (200, {"schema": '"int"', "references": [{}]}),
+        (200, {"schema": '"int"', "references": 7}),
+        (200, {"schema": '"int"', "references": ["a"]}),
         (200, {"schemaType": 7}),
         (401, {"error_code": 40101}),
         (429, {}),
@@ -77,11 +80,11 @@ def test_a_registry_that_is_not_there_is_no_property_of_a_record(fake: FakeRegis
     ):
         fake.answers = {"/schemas/ids/1": answer}
         with pytest.raises(SchemaUnavailable):
-            schemas.decode(value(1, b"\2"))
+            schemas.check(value(1, b"\2"))
     fake.answers = {"/schemas/ids/1": (200, {"schema": '"int"'})}
-    assert schemas.decode(value(1, b"\2")) == (1, "1")
+    assert schemas.check(value(1, b"\2")) == Checked(1)
     with pytest.raises(SchemaUnavailable):
-        AvroSchemas("http://127.0.0.1:1", None).decode(value(1, b"\2"))
+        Checker("avro", "http://127.0.0.1:1", None).check(value(1, b"\2"))
 
 
 def test_schemas_that_refer_to_others(fake: FakeRegistry) -> None:
@@ -108,12 +111,17 @@ def test_schemas_that_refer_to_others(fake: FakeRegistry) -> None:
             {"schema": record("geo.Point", ("x", "int"), ("y", "int"))},
         ),
     }
-    schemas = AvroSchemas(fake.url, None)
+    schemas = Checker("avro", fake.url, None)
     body = b"\2\4" + b"\6\10" + b"\0"
-    text = '{"at": {"x": 1, "y": 2}, "by": {"home": {"x": 3, "y": 4}, "boss": null}}'
     for _ in range(2):
-        assert schemas.decode(value(7, body)) == (7, text)
+        assert schemas.check(value(7, body)) == Checked(7)
     assert len(fake.asked) == 3
+    found = Registry(fake.url).schema(7)
+    assert found.names == ("geo.Point", "Person")
+    assert decode(compile_schema(found.text, found.references), body) == {
+        "at": {"x": 1, "y": 2},
+        "by": {"home": {"x": 3, "y": 4}, "boss": None},
+    }
 
 
 def test_references_that_lead_nowhere(fake: FakeRegistry, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,18 +142,18 @@ def test_references_that_lead_nowhere(fake: FakeRegistry, monkeypatch: pytest.Mo
             200,
             {"schema": '"int"', "references": [reference("L", "long", at + 1)]},
         )
-    schemas = AvroSchemas(fake.url, None)
+    schemas = Checker("avro", fake.url, None)
     for schema_id, reason in (
         (1, "schema 1 refers to a 1, which is not known"),
         (2, "schema 2: unknown type B"),
         (3, "schema 3 has more than 20 references"),
     ):
         with pytest.raises(Undecodable, match=reason):
-            schemas.decode(value(schema_id))
+            schemas.check(value(schema_id))
     # A registry that ends in the middle of it is not one that does not know.
     fake.answers["/subjects/a/versions/1?deleted=true"] = (502, {})
     with pytest.raises(SchemaUnavailable, match="status 502"):
-        AvroSchemas(fake.url, None).decode(value(1))
+        Checker("avro", fake.url, None).check(value(1))
 
 
 def test_an_answer_that_does_not_end(fake: FakeRegistry, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,3 +179,32 @@ def test_user_and_password_of_a_registry(fake: FakeRegistry) -> None:
     with pytest.raises(SchemaUnavailable) as caught:
         Registry(at).schema(1)
     assert "word" not in str(caught.value)
+
+
+def test_a_registry_of_other_formats(fake: FakeRegistry) -> None:
+    """Each format asks for its own, and what lies about it is a reason, or no answer."""
+    fake.answers = {
+        "/schemas/ids/1": (200, {"schema": '{"type": "integer"}', "schemaType": "JSON"}),
+        "/schemas/ids/2": (200, {"schema": 'syntax = "proto3"; message M { int32 n = 1; }'}),
+        "/schemas/ids/3": (200, {"schema": "message {", "schemaType": "PROTOBUF"}),
+        "/schemas/ids/4": (200, {"schema": 7, "schemaType": "PROTOBUF"}),
+        "/schemas/ids/5": (200, {"schema": "message M { N n = 1; }", "schemaType": "PROTOBUF"}),
+        "/schemas/ids/6": (200, {"schema": "7", "schemaType": "JSON"}),
+    }
+    known = {"schema": fake.answers["/schemas/ids/2"][1]["schema"], "schemaType": "PROTOBUF"}
+    fake.answers["/schemas/ids/7"] = (200, known)
+    json_, protobuf = (Checker(form, fake.url, None) for form in ("json", "protobuf"))
+    assert json_.check(value(1, b"12")) == Checked(1, None, "12")
+    assert protobuf.check(value(7, b"\0\x08\x05")) == Checked(7, "M", '{"n": 5}')
+    for checker, number, reason in (
+        (json_, 2, "schema 2 is AVRO, not JSON Schema|holds no schema"),
+        (json_, 6, "schema 6: the schema is no JSON Schema"),
+        (protobuf, 1, "schema 1 is JSON, not Protobuf"),
+        (protobuf, 2, "schema 2 is AVRO, not Protobuf"),
+        (protobuf, 3, "schema 3: "),
+        (protobuf, 5, "schema 5: "),
+    ):
+        with pytest.raises(Undecodable, match=reason):
+            checker.check(value(number, b"\0"))
+    with pytest.raises(SchemaUnavailable, match="holds no schema"):
+        protobuf.check(value(4))

@@ -14,7 +14,7 @@ from kwire.spark import archive, batching, mirror, mirror_offsets
 from kwire.spark.archive import Archiver
 from kwire.spark.cluster import EARLIEST, LATEST, Partition, TopicInfo
 from kwire.spark.job import Job, Progress, parser_of
-from kwire.spark.lake import DEAD_LETTERS, RECORDS, table_path
+from kwire.spark.lake import DEAD_LETTERS, JSON_TEXT, RECORDS, table_path
 from kwire.spark.mirror import Mirror
 from kwire.spark.mirror_offsets import entry
 from kwire.spark.topic_source import Ranges
@@ -57,7 +57,7 @@ class FakeArchiver(Archiver):
     tables_of_lake: Tables
 
     def new_table(self, topic: str) -> TopicTable:
-        return TopicTable(self.root, topic, self.writer, self.tables_of_lake.open, decodes=True)
+        return TopicTable(self.root, topic, self.writer, self.tables_of_lake.open, form=JSON_TEXT)
 
     def _write(self, ranges: Ranges, records: Write, dead_letters: Write) -> Added:
         rows = [(n, at) for (_, n), (start, end) in ranges.items() for at in range(start, end)]

@@ -78,6 +78,6 @@ def test_packages_stand_beside_the_jobs_own(monkeypatch: pytest.MonkeyPatch) -> 
     for name in ("PYSPARK_PYTHON", "PYTHONPATH"):
         monkeypatch.setenv(name, "")
     options = argparse.Namespace(master="local[1]", jars="", packages="a:b:1,c:d:2")
-    settings = session._own_settings(options, needs_kafka=True, needs_delta=True)
+    settings = session._own_settings(options, needs_kafka=True, needs_delta=True, needs_avro=False)
     names = settings["spark.jars.packages"].split(",")
     assert [name.split(":")[0] for name in names] == ["org.apache.spark", "io.delta", "a", "c"]

@@ -1,0 +1,90 @@
+"""The error codes in the responses of an API, counted by functions that are written for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import TypeAlias
+
+from kwire.protocol import messages as m
+from kwire.protocol import schema
+from kwire.protocol.api_keys import ApiKey
+from kwire.protocol.structs import Message
+
+CODES = 256  # by error code; -1 is the last
+CODE_FIELDS = ("error_code", "partition_error_code")
+NEVER_AT_TOP = frozenset({ApiKey.METADATA})
+AT_TOP_WITHOUT = {
+    ApiKey.FIND_COORDINATOR: "coordinators",
+    ApiKey.OFFSET_FETCH: "groups",
+    ApiKey.ADD_PARTITIONS_TO_TXN: "results_by_topic_v3_and_below",
+}
+"""The error at the top counts only where this list is empty."""
+
+AddErrors: TypeAlias = Callable[[Message, list[int]], None]
+"""(response, errors): adds the error codes of the structs in a response."""
+
+_INNER_SOURCE = """\
+def add(response, errors):
+    {errors}
+"""
+
+
+@cache
+def inner_errors(api_key: int) -> AddErrors:
+    """Counts the error codes of the structs in the responses of an API, without that at the top."""
+    response_class = m.response_class(api_key)
+    lines: list[str] = []
+    _write_inner(response_class.SCHEMA.root, "response", "", lines)
+    source = _INNER_SOURCE.replace("{errors}", "\n    ".join(lines or ["pass"]))
+    names: dict[str, AddErrors] = {}
+    exec(compile(source, f"<errors in {response_class.NAME}>", "exec"), names)
+    return names["add"]
+
+
+def no_errors() -> list[int]:
+    """Counts of error codes, all 0."""
+    return [0] * CODES
+
+
+def error_lines(response_class: type[Message]) -> list[str]:
+    """The lines that count the error codes of a `response` in `errors`, as Apache Kafka 4.4 counts
+    them (`errorCounts` of its classes): one at the top, and those of the structs inside."""
+    root, key = response_class.SCHEMA.root, response_class.API_KEY
+    lines: list[str] = []
+    if key in AT_TOP_WITHOUT:
+        lines.append(f"if not response.{AT_TOP_WITHOUT[ApiKey(key)]}:")
+        lines.append("    errors[response.error_code] += 1")
+    elif key not in NEVER_AT_TOP and _has_code(root):
+        lines.append("errors[response.error_code] += 1")
+    _write_inner(root, "response", "", lines)
+    return lines or ["pass"]
+
+
+def _has_code(struct: schema.Struct) -> bool:
+    return any(field.name in CODE_FIELDS for field in struct.fields)
+
+
+def _write_inner(struct: schema.Struct, name: str, indent: str, lines: list[str]) -> None:
+    """The lines that count the codes in the structs of a struct."""
+    for field in struct.fields:
+        inner = field.struct
+        if inner is None or not _holds_code(inner):
+            continue
+        each = f"{name}_"
+        if field.is_array:
+            or_none = " or ()" if field.nullable != schema.NONE else ""
+            lines.append(f"{indent}for {each} in {name}.{field.name}{or_none}:")
+        else:
+            lines.append(f"{indent}{each} = {name}.{field.name}")
+            lines.append(f"{indent}if {each} is not None:")
+        for code in inner.fields:
+            if code.name in CODE_FIELDS:
+                lines.append(f"{indent}    errors[{each}.{code.name}] += 1")
+        _write_inner(inner, each, indent + "    ", lines)
+
+
+def _holds_code(struct: schema.Struct) -> bool:
+    return _has_code(struct) or any(
+        field.struct is not None and _holds_code(field.struct) for field in struct.fields
+    )

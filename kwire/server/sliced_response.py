@@ -1,0 +1,72 @@
+"""A response with a long array, whose elements are encoded as they are made.
+
+Encoding takes as long as making them: neither may be done of 10,000 in one turn of the loop.
+Whoever looks into such a response (faults, traces) decodes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from kwire.protocol import messages as m
+from kwire.protocol.structs import Parts, Struct
+from kwire.server.error_codes import inner_errors, no_errors
+
+LongResponse: TypeAlias = m.MetadataResponse
+"""The responses that are made in slices."""
+
+
+class SlicedResponse:
+    """A response at one version: `message` is all of it but the elements of `array`.
+
+    `errors` counts the error codes of the elements, by code.
+    """
+
+    __slots__ = ("_count", "_encoded", "_of_elements", "array", "errors", "message", "version")
+
+    def __init__(self, message: LongResponse, array: str, version: int) -> None:
+        self.message = message
+        self.array = array
+        self.version = version
+        self.errors = no_errors()
+        self._count = 0
+        self._encoded: Parts = []
+        self._of_elements = inner_errors(message.API_KEY)
+
+    def encode(self, elements: Sequence[Struct]) -> bytes:
+        """Elements as `add_encoded` takes them."""
+        return self.message.encode_elements(self.array, elements, self.version)
+
+    def add(self, elements: Sequence[Struct]) -> None:
+        """The next elements; EncodeError."""
+        self._encoded.append(self.encode(elements))
+        self._count += len(elements)
+        self._of_elements(self.message.copy(**{self.array: elements}), self.errors)
+
+    def add_encoded(self, element: bytes, fine: int) -> None:
+        """The next element; its error codes are `fine` times 0."""
+        self._encoded.append(element)
+        self._count += 1
+        self.errors[0] += fine
+
+    @property
+    def throttle_time_ms(self) -> int:
+        """How long its client has to wait."""
+        return self.message.throttle_time_ms
+
+    @throttle_time_ms.setter
+    def throttle_time_ms(self, wait_ms: int) -> None:
+        self.message.throttle_time_ms = wait_ms
+
+    def encode_parts(self, version: int) -> Parts:
+        """As `Message.encode_parts`, at the version that its elements have."""
+        assert version == self.version
+        elements = self._count, b"".join(self._encoded)
+        return [self.message.encode_around(self.array, elements, version)]
+
+    def decoded(self) -> LongResponse:
+        """All of it as a message."""
+        (encoded,) = self.encode_parts(self.version)
+        decoded, _ = type(self.message).decode_from(encoded, 0, self.version)
+        return decoded

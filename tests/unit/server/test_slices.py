@@ -1,0 +1,100 @@
+"""Long work of requests: one slice a turn of the loop, of the works in turn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from kwire.pending import Pending
+from kwire.server.slices import Slices
+
+
+class TurningLoop:
+    def __init__(self) -> None:
+        self.soon: list[Callable[[], None]] = []
+
+    def call_soon(self, callback: Callable[[], None]) -> None:
+        self.soon.append(callback)
+
+    def turn(self) -> None:
+        soon, self.soon = self.soon, []
+        for callback in soon:
+            callback()
+
+
+class Works:
+    """Works whose slices are noted."""
+
+    def __init__(self) -> None:
+        self.loop = TurningLoop()
+        loop: Any = self.loop
+        self.slices = Slices(loop)
+        self.done: list[str] = []
+
+    def begin(self, name: str, count: int, error: Exception | None = None) -> Pending[str]:
+        return self.slices.run(self._work(name, count, error), lambda: name)
+
+    def _work(self, name: str, count: int, error: Exception | None) -> Iterator[None]:
+        for number in range(count):
+            if number:
+                yield
+            self.done.append(f"{name}{number}")
+        if error is not None:
+            raise error
+
+    def turns(self) -> int:
+        """How many turns there were until all is done; one slice in each."""
+        turns = 0
+        while self.loop.soon:
+            before = len(self.done)
+            self.loop.turn()
+            assert len(self.done) <= before + 1
+            turns += 1
+        return turns
+
+
+def test_works_take_turns_and_a_turn_does_one_slice() -> None:
+    works = Works()
+    first, second = works.begin("a", 3), works.begin("b", 1)
+    assert works.done == []
+    assert works.turns() == 4
+    assert works.done == ["a0", "b0", "a1", "a2"]
+    assert (first.result(), second.result()) == ("a", "b")
+
+
+def test_work_that_comes_while_one_goes_on_begins_no_second_slice_in_a_turn() -> None:
+    works = Works()
+    last: list[Pending[str]] = []
+    first = works.begin("a", 2)
+    first.add_done_callback(lambda _: last.append(works.begin("c", 2)))
+    works.turns()
+    assert works.done == ["a0", "a1", "c0", "c1"]
+    assert last[0].result() == "c"
+    assert works.begin("d", 1).done is False
+    works.turns()
+    assert works.done[-1] == "d0"
+
+
+def test_work_of_a_client_that_has_gone_ends_where_it_is() -> None:
+    works = Works()
+    gone, other = works.begin("a", 5), works.begin("b", 2)
+    works.loop.turn()
+    gone.cancel()
+    works.turns()
+    assert works.done == ["a0", "b0", "b1"]
+    assert other.result() == "b"
+
+
+@pytest.mark.parametrize("where", ["work", "result"])
+def test_work_that_fails_fails_its_request_alone(where: str) -> None:
+    works = Works()
+    if where == "work":
+        failing: Pending[Any] = works.begin("a", 2, ValueError("x"))
+    else:
+        failing = works.slices.run(iter(()), lambda: 1 // 0)
+    other = works.begin("b", 2)
+    works.turns()
+    assert isinstance(failing.error(), ValueError if where == "work" else ZeroDivisionError)
+    assert other.result() == "b"
