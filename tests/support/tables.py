@@ -98,7 +98,7 @@ class FakeTable:
     def check_log(self) -> None:
         pass
 
-    def begin(self) -> FakeTransaction:
+    def begin(self, *, by_checksum: bool = False) -> FakeTransaction:
         return FakeTransaction(self)
 
     def reaches(self) -> dict[int, int]:
