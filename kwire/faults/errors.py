@@ -7,12 +7,12 @@ ANOTHER = "is asked of another broker"
 """In the refusal of a fault that only the broker it names can bring about."""
 
 
-def shown(value: object) -> str:
+def shown(value: str | float | None) -> str:
     """A value that somebody has given, for a line: plain words as they are, all else quoted."""
     return _cut(value) if isinstance(value, str) and _is_plain(value) else quoted(value)
 
 
-def quoted(value: object) -> str:
+def quoted(value: str | float | None) -> str:
     """The same, in quotes where it is text."""
     return _cut(repr(value))
 

@@ -59,7 +59,7 @@ class KafkaContainer:
         """Nothing has this name."""
         return self
 
-    def with_kwargs(self, **_: object) -> Self:
+    def with_kwargs(self, **_: str | int | bool | None) -> Self:
         """What a container engine would be told."""
         return self
 
