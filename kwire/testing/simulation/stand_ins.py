@@ -122,7 +122,7 @@ def _formatted(run: Run, format: str, *given: Any) -> str:
 _asctime = time.asctime
 
 
-def _told(run: Run, *given: Any) -> str:
+def _told(run: Run, *given: time.struct_time) -> str:
     return _asctime(*given) if given else _asctime(_localtime(run.wall_ns() / NS))
 
 
@@ -143,12 +143,12 @@ def _clock_s(run: Run, clk_id: int) -> float:
     return _clock_ns(run, clk_id) / NS
 
 
-_uname = getattr(os, "uname", None)
+def _system_of(real: Callable[[], os.uname_result]) -> Callable[[Run], os.uname_result]:
+    def system(run: Run) -> os.uname_result:
+        sysname, _, *rest = real()
+        return os.uname_result((sysname, run.host_name(), *rest))
 
-
-def _system(run: Run) -> Any:
-    real = _uname()  # type: ignore[misc]
-    return os.uname_result((real.sysname, run.host_name(), *real[2:]))
+    return system
 
 
 def _times(run: Run) -> os.times_result:
@@ -270,7 +270,7 @@ def _replacements() -> list[Replacement]:
         simulated.append((time, "clock_gettime", _clock_s))
         simulated.append((time, "clock_gettime_ns", _clock_ns))
     if hasattr(os, "uname"):
-        simulated.append((os, "uname", _system))
+        simulated.append((os, "uname", _system_of(os.uname)))
         simulated.append((os, "getppid", lambda run: 1))
     for name in ("monotonic", "perf_counter", "process_time", "thread_time"):
         simulated.append((time, name, _seconds(lambda run: run.monotonic_s())))
