@@ -83,6 +83,7 @@ stress: setup-test peers
 	  tests/system/test_rest_document.py tests/differential/test_cleaner_live.py tests/differential/test_data_directories_live.py \
 	  tests/differential/test_read_by_kafka.py tests/differential/rates $(ARGS)
 	$(STRESS) $(BIN)/python -m pytest -q compat_tests/spark/jobs/test_random_kills.py \
+	  compat_tests/spark/jobs/test_random_decoded_kills.py \
 	  compat_tests/spark/jobs/test_pipeline.py::test_random_records_survive $(ARGS)
 
 sim: setup-test

@@ -138,21 +138,19 @@ COUNTING: list[tuple[Any, list[tuple[str, str]]]] = [
     ),
     (partition.Partition.read, [("        self.traffic.fetch_requests += 1\n", "")]),
     (
-        fetch._Fetch._finish,
+        fetch._Fetch._answer,
         [
             (
                 """\
-        for target in self._targets:
-            size_bytes = target.result.size_bytes
-            if size_bytes:
-                sent_bytes += size_bytes
-                with_records += 1
-                if self._replica_id < 0:
-                    target.partition.traffic.bytes_out += size_bytes
+            if size_bytes := result.size_bytes:
+                assert part.partition is not None  # what is refused has no bytes
+                traffic = part.partition.traffic
+                if is_client:
+                    traffic.bytes_out += size_bytes
                 else:
-                    target.partition.traffic.replication_bytes_out += size_bytes
+                    traffic.replication_bytes_out += size_bytes
 """,
-                "",
+                "            size_bytes = result.size_bytes\n",
             )
         ],
     ),

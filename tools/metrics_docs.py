@@ -27,8 +27,9 @@ HEAD = """\
 labels and types are those that the JMX exporter gives Apache Kafka's MBeans under
 [rules of ours](../tests/support/jmx/rules.yml), which make the names most dashboards are built on:
 `kafka_DOMAIN_TYPE_NAME` in lower case, meters as counters named `_total`, histograms as quantiles
-beside a `_count`. [ADR 30](adr/0030-metrics.md) says how is counted, and what it costs. This page
-is made by `make docs`.
+beside a `_count`. Names that clients choose are cut where they take more than 384 bytes in JSON,
+with a hash that keeps them apart. [ADR 30](adr/0030-metrics.md) says how is counted, and what it
+costs. This page is made by `make docs`.
 
 ## Kafka's
 Of the {count} attributes of Apache Kafka 4.4's MBeans {same} are shown the same and {differs}

@@ -17,6 +17,7 @@ KIP-227, KIP-516, KIP-595, KIP-951; measured on Apache Kafka 4.4.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from kwire.api.shared.fetch_size import SIZES, sizes_without_records
@@ -42,6 +43,7 @@ from kwire.server.fetch_sessions import (
 
 if TYPE_CHECKING:
     from kwire.quota.sensor import Sensor
+    from kwire.replica.partition import Partition
 
 VERSIONS = (4, 18)
 FOLLOW = Requires(
@@ -62,6 +64,7 @@ LEADER_HINTS_FROM = 16
 STORAGE_ERRORS_FROM = 6
 FOLLOWERS_FROM = 11
 CONSUMER = -1
+FULL_EPOCHS = (INITIAL_EPOCH, FINAL_EPOCH)
 
 
 def handle(context: RequestContext, request: m.FetchRequest) -> Answer[m.FetchResponse]:
@@ -78,6 +81,17 @@ def _error(code: int) -> m.FetchResponse:
     response = m.FetchResponse()
     response.error_code = int(code)
     return response
+
+
+class _Refused:
+    """A partition that is not read, and why."""
+
+    __slots__ = ("request", "result")
+    partition: Partition | None = None
+
+    def __init__(self, request: SessionPartition, result: ReadResult) -> None:
+        self.request = request
+        self.result = result
 
 
 class _Fetch:
@@ -105,7 +119,7 @@ class _Fetch:
         self._replica_id = _replica_id(context, request)
         self._session: FetchSession | None = None
         self._targets: list[ReadTarget[SessionPartition]] = []
-        self._refused: list[tuple[SessionPartition, ReadResult]] = []
+        self._refused: list[_Refused] = []
         self._response: m.FetchResponse | None = None
         self._pending: Pending[m.FetchResponse] | None = None
         self._turn_s = 0.0
@@ -118,7 +132,7 @@ class _Fetch:
         if not isinstance(asked, list):
             self._limits()
             is_bound = self._consumer is not None or self._is_asked
-            return (self._throttled(0, 0) if is_bound else None) or _error(asked)
+            return (self._throttled() if is_bound else None) or _error(asked)
         limits = self._limits()
         refused = self._follower_refused(limits)
         for partition in asked:
@@ -133,28 +147,17 @@ class _Fetch:
         return self._pending
 
     def _finish(self) -> None:
-        sent_bytes = with_records = 0
-        for target in self._targets:
-            size_bytes = target.result.size_bytes
-            if size_bytes:
-                sent_bytes += size_bytes
-                with_records += 1
-                if self._replica_id < 0:
-                    target.partition.traffic.bytes_out += size_bytes
-                else:
-                    target.partition.traffic.replication_bytes_out += size_bytes
         throttled, consumer = None, self._consumer
-        if consumer is not None and not self._is_asked:
+        if self._is_asked:
+            throttled = self._throttled()
+        elif consumer is not None:
             # Nearly always it is within the quota for certain: this is `Sensor.count`.
-            context = self._context
-            pending = consumer.pending + self._response_bytes(sent_bytes, with_records)
-            now_s = self._turn_s if self._pending is None else context.parts.loop.time()
+            pending = consumer.pending + self._response_bytes()
+            now_s = self._turn_s if self._pending is None else self._context.parts.loop.time()
             if pending <= consumer.room and now_s < consumer.quiet_until_s:
                 consumer.pending, consumer.counted_s = pending, now_s
             else:
-                throttled = self._throttled(sent_bytes, with_records)
-        elif self._is_asked:
-            throttled = self._throttled(sent_bytes, with_records)
+                throttled = self._throttled()
         self._response = response = throttled or self._answer()
         if self._pending is not None:
             self._pending.complete(response)
@@ -204,7 +207,7 @@ class _Fetch:
         if self._topic_ids:
             return response
         result = ReadResult.refused(ErrorCode.UNKNOWN_SERVER_ERROR)
-        self._refused = [(partition, result) for partition in asked]
+        self._refused = [_Refused(partition, result) for partition in asked]
         self._targets = []
         self._session = None
         response.responses = self._answer().responses
@@ -281,53 +284,41 @@ class _Fetch:
         else:
             self._targets.append(ReadTarget(partition, asked, is_other_topic))
             return
-        self._refused.append((asked, ReadResult.refused(code)))
+        self._refused.append(_Refused(asked, ReadResult.refused(code)))
 
     # -- the answer
 
-    def _results(self) -> list[tuple[SessionPartition, ReadResult]]:
-        """What was read comes first, behind it what was refused: unknown ids, then the rest. An
-        incremental fetch answers what is new."""
-        refused = sorted(self._refused, key=_is_named) if self._refused else self._refused
-        session = self._session
-        if session is None:
-            return [(target.request, target.result) for target in self._targets] + refused
-        new = [
-            (target.request, target.result)
-            for target in self._targets
-            if target.request.must_answer(target.result)
-        ]
-        new += [entry for entry in refused if entry[0].must_answer(entry[1])]
-        if self._request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
-            return [(target.request, target.result) for target in self._targets] + refused
-        for asked, result in new:
-            if result.size_bytes:
-                session.rotate((asked.topic, asked.index))
-        return new
-
-    def _response_bytes(self, sent_bytes: int, with_records: int) -> int:
+    def _response_bytes(self) -> int:
         """How large the answer will be, but for names and transactions that were aborted. A
         partition without records counts in a full answer alone."""
-        version = self._context.api_version
-        empty_bytes, partition_bytes = SIZES.get(version) or sizes_without_records(version)
-        if self._session is None or self._request.session_epoch == INITIAL_EPOCH:
-            with_records = len(self._targets)
+        version, targets = self._context.api_version, self._targets
+        try:
+            response_bytes, partition_bytes = SIZES[version]
+        except KeyError:
+            response_bytes, partition_bytes = sizes_without_records(version)
+        is_full = self._session is None or self._request.session_epoch == INITIAL_EPOCH
+        if is_full:
+            response_bytes += partition_bytes * len(targets)
+        for target in targets:
+            size_bytes = target.result.size_bytes
+            if size_bytes:
+                response_bytes += size_bytes
+                if not is_full:
+                    response_bytes += partition_bytes
         if self._refused:
-            with_records += len(self._refused)
-        return empty_bytes + sent_bytes + partition_bytes * with_records
+            response_bytes += partition_bytes * len(self._refused)
+        return response_bytes
 
-    def _throttled(self, sent_bytes: int, with_records: int) -> m.FetchResponse | None:
+    def _throttled(self) -> m.FetchResponse | None:
         """The answer to a consumer over its quota: nothing that was read, and nothing that the
         session would have to remember. None to one within it, for which the answer is counted."""
         connection, response_bytes = self._context.connection, 0
         assert connection is not None
         if self._consumer is not None:
-            response_bytes = self._response_bytes(sent_bytes, with_records)
+            response_bytes = self._response_bytes()
         wait_ms = connection.charge_read(self._context, response_bytes)
         if wait_ms <= 0:
             return None
-        for target in self._targets:
-            target.partition.traffic.bytes_out -= target.result.size_bytes
         response = m.FetchResponse(throttle_time_ms=wait_ms)
         if self._session is not None:
             if self._request.session_epoch == INITIAL_EPOCH:
@@ -337,16 +328,37 @@ class _Fetch:
         return response
 
     def _answer(self) -> m.FetchResponse:
-        response = m.FetchResponse()
+        """What was read comes first, behind it what was refused: unknown ids, then the rest. An
+        incremental fetch answers what is new. What is sent is counted here."""
+        response, version = m.FetchResponse(), self._context.api_version
         responses: list[m.FetchResponse.FetchableTopicResponse] = []
         last: bytes | str | None = None  # the topic before: only neighbours share an entry
         hints: LeaderHints | None = None
-        for asked, result in self._results():
+        session, is_client = self._session, self._replica_id < 0
+        is_incremental = session is not None and self._request.session_epoch not in FULL_EPOCHS
+        parts: Sequence[ReadTarget[SessionPartition] | _Refused] = self._targets
+        if self._refused:
+            parts = [*parts, *sorted(self._refused, key=_is_named)]
+        for part in parts:
+            asked, result = part.request, part.result
+            is_new = session is None or asked.must_answer(result)
+            if size_bytes := result.size_bytes:
+                assert part.partition is not None  # what is refused has no bytes
+                traffic = part.partition.traffic
+                if is_client:
+                    traffic.bytes_out += size_bytes
+                else:
+                    traffic.replication_bytes_out += size_bytes
+            if is_incremental:
+                if not is_new:
+                    continue
+                if size_bytes and session is not None:
+                    session.rotate((asked.topic, asked.index))
             answer = _answer_of(asked.index, result)
             if result.error_code:
-                if self._context.api_version >= LEADER_HINTS_FROM:
+                if version >= LEADER_HINTS_FROM:
                     hints = self._hint(asked, answer, hints)
-                elif self._context.api_version < STORAGE_ERRORS_FROM:
+                elif version < STORAGE_ERRORS_FROM:
                     _downgrade(answer)
             if not responses or asked.topic != last:
                 last = asked.topic
@@ -359,9 +371,9 @@ class _Fetch:
                 responses.append(topic)
             topic.partitions.append(answer)
         response.responses = responses
-        if self._session is not None:
-            response.session_id = self._session.session_id
-        if hints is not None and self._replica_id < 0:
+        if session is not None:
+            response.session_id = session.session_id
+        if hints is not None and is_client:
             response.node_endpoints = hints.endpoints(m.FetchResponse.NodeEndpoint)
         return response
 
@@ -391,8 +403,8 @@ def _replica_id(context: RequestContext, request: m.FetchRequest) -> int:
     return request.replica_id
 
 
-def _is_named(refused: tuple[SessionPartition, ReadResult]) -> bool:
-    return refused[0].name is not None
+def _is_named(refused: _Refused) -> bool:
+    return refused.request.name is not None
 
 
 def _answer_of(index: int, result: ReadResult) -> m.FetchResponse.PartitionData:

@@ -71,6 +71,8 @@ def fault_add(
         name, equals, value = text.partition("=")
         if not equals or not name:
             raise ClientError(f"{text} is no option of {kind}; accepted: NAME=VALUE")
+        if name in rule:
+            raise ClientError(f"{name} is given twice: {rule[name]} and {value}; accepted: one")
         rule[name] = value
 
     def add() -> dict[str, Given]:

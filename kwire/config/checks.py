@@ -195,7 +195,8 @@ def csv_map(name: str, text: str) -> dict[str, str]:
 
 
 def address_limits(name: str, text: str) -> dict[str, int]:
-    """`address:limit,...` -> mapping; an IPv6 address may hold colons. ConfigError if malformed."""
+    """`host:limit,...` -> mapping, of addresses and names; an IPv6 address may hold colons.
+    ConfigError if malformed."""
     limits: dict[str, int] = {}
     for address, limit in csv_map(name, text).items():
         try:
@@ -203,7 +204,7 @@ def address_limits(name: str, text: str) -> dict[str, int]:
         except ConfigError:
             raise ConfigError(f'For input string: "{limit}"', name) from None
         assert isinstance(number, int)
-        limits[address.removeprefix("[").removesuffix("]")] = number
+        limits[address] = number
     return limits
 
 

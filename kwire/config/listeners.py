@@ -7,6 +7,7 @@ a host, and without `advertised.listeners` a listener on every interface, is thi
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -19,6 +20,17 @@ WITH_TLS = ("SSL", "SASL_SSL")
 WITH_SASL = ("SASL_PLAINTEXT", "SASL_SSL")
 CLIENT_PROTOCOL = "security.protocol"
 """The setting of a client that names one of them."""
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a name or address is this machine's alone. A name that only begins like an address,
+    as 127.0.0.1.example, is anybody's."""
+    if host in LOCAL_HOSTS:
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 class Listener(NamedTuple):

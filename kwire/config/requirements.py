@@ -7,6 +7,7 @@ the one that a client is told.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from kwire.config.checks import address_limits
@@ -202,6 +203,9 @@ def _mechanism_between_brokers(config: NodeSettings) -> None:
     )
 
 
+_HOST = re.compile(r"[0-9a-zA-Z\-%._:]*")
+
+
 def _connections(config: NodeSettings) -> None:
     queued_bytes = config["queued.max.request.bytes"]
     _require(
@@ -214,6 +218,9 @@ def _connections(config: NodeSettings) -> None:
         "max.connections.per.ip can be set to zero only if max.connections.per.ip.overrides "
         "property is set.",
     )
+    wrong = [host for host in limits if not _HOST.fullmatch(host)]
+    if wrong:
+        raise ConfigError(f"{ADDRESS_LIMITS} contains invalid addresses : {','.join(wrong)}")
     idle_ms = config["connections.max.idle.ms"]
     delay_ms = config["connection.failed.authentication.delay.ms"]
     _require(

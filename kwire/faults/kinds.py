@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import Literal, NamedTuple, TypeAlias
 
-from kwire.faults.errors import FaultError
+from kwire.faults.errors import FaultError, quoted
 
 OptionType: TypeAlias = Literal["int", "bool", "text"]
 Value: TypeAlias = int | float | bool | str
@@ -170,7 +170,7 @@ KINDS: dict[str, Kind] = {
             "isr-shrink",
             Acts.REQUEST,
             "hides a partition from followers that fetch it, until replica.lag.time.max.ms puts "
-            "them out of the ISR",
+            "them out of the ISR; those of a partition that nobody writes to stay in it",
             "followers that lag",
             (Option("replica", "int", -1, "broker id of one follower; -1: all", least=-1),),
             ("topic", "partition"),
@@ -257,5 +257,5 @@ def kind_named(name: Given) -> Kind:
     """The kind of this name; FaultError names all there are."""
     kind = KINDS.get(name) if isinstance(name, str) else None
     if kind is None:
-        raise FaultError(f"there is no fault {name!r}; accepted: {', '.join(KINDS)}")
+        raise FaultError(f"there is no fault {quoted(name)}; accepted: {', '.join(KINDS)}")
     return kind

@@ -12,7 +12,7 @@ import functools
 import pkgutil
 from typing import NamedTuple
 
-from kwire.faults.errors import FaultError
+from kwire.faults.errors import FaultError, shown
 from kwire.faults.kinds import Given
 from kwire.protocol import messages as m
 from kwire.protocol import schema
@@ -133,8 +133,8 @@ def code_named(name: Given, api_key: int | None) -> ErrorCode:
     if accepted is not None and (code is None or code not in accepted):
         api = API_KEYS[m.request_class(api_key or 0).API_KEY or 0].name
         names = ", ".join(one.name for one in accepted) or "none, its response has no error code"
-        raise FaultError(f"{api} cannot carry code={name}; accepted: {names}")
+        raise FaultError(f"{api} cannot carry code={shown(name)}; accepted: {names}")
     if code is None or not apis_with(code):
         names = ", ".join(sorted({one.name for key in places() for one in codes_of(key)}))
-        raise FaultError(f"code={name} is no error code of an API; accepted: {names}")
+        raise FaultError(f"code={shown(name)} is no error code of an API; accepted: {names}")
     return code

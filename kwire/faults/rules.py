@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from kwire.faults.errors import FaultError
+from kwire.faults.errors import FaultError, quoted, shown
 from kwire.faults.kinds import (
     COUNTS,
     REQUEST_SELECTORS,
@@ -22,6 +23,7 @@ from kwire.protocol.api_keys import API_KEYS
 from kwire.protocol.errors import ErrorCode
 
 TEXT_MAX = 32_767
+TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 NUMBER_MAX = 2**31 - 1
 PROBABILITY = "above 0 up to 1"
 SEED_MAX = 2**63 - 1
@@ -84,7 +86,7 @@ def parse_rule(given: Mapping[str, Given]) -> Rule:
     accepted = accepted_names(kind)
     for name in given:
         if name != "kind" and name not in accepted:
-            raise FaultError(f"{kind.name} takes no {name}; accepted: {', '.join(accepted)}")
+            raise FaultError(f"{kind.name} takes no {shown(name)}; accepted: {', '.join(accepted)}")
     known = {name: value for name, value in given.items() if value is not None}
     for name in kind.needs:
         if name not in known:
@@ -100,7 +102,7 @@ def parse_rule(given: Mapping[str, Given]) -> Rule:
         api=api,
         client_id=_text(known, "client_id"),
         principal=_text(known, "principal"),
-        topic=_text(known, "topic"),
+        topic=_topic(known),
         partition=_number(known, "partition"),
         group=_text(known, "group"),
         transactional_id=_text(known, "transactional_id"),
@@ -129,13 +131,13 @@ def _api(kind: Kind, given: Given) -> int | None:
     name = known.get(str(given).lower())
     if name is None:
         names = ", ".join(kind.apis or sorted(API_BY_NAME))
-        raise FaultError(f"{kind.name} meets no api={given}; accepted: {names}")
+        raise FaultError(f"{kind.name} meets no api={shown(given)}; accepted: {names}")
     return API_BY_NAME[name]
 
 
 def _check_principal(principal: str | None) -> None:
     if principal is not None and ":" not in principal:
-        raise FaultError(f"principal={principal} has no type; accepted: such as User:alice")
+        raise FaultError(f"principal={shown(principal)} has no type; accepted: such as User:alice")
 
 
 def _check_place(rule: Rule) -> None:
@@ -155,9 +157,24 @@ def _text(given: Mapping[str, Given], name: str) -> str | None:
     value = given.get(name)
     if value is None:
         return None
-    if not isinstance(value, str) or not value or len(value) > TEXT_MAX:
-        raise FaultError(f"{name}={value!r} is no text of 1 to {TEXT_MAX} characters")
+    if not isinstance(value, str) or not value or len(value) > TEXT_MAX or not _is_unicode(value):
+        raise FaultError(f"{name}={quoted(value)} is no text of 1 to {TEXT_MAX} characters")
     return value
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether any client can send it."""
+    return not any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def _topic(given: Mapping[str, Given]) -> str | None:
+    name = _text(given, "topic")
+    if name is not None and (not TOPIC.fullmatch(name) or name in (".", "..")):
+        raise FaultError(
+            f"topic={shown(name)} is no topic's name; accepted: letters, digits, '.', '_' and '-', "
+            "at most 249"
+        )
+    return name
 
 
 def _number(
@@ -173,7 +190,7 @@ def _whole(name: str, value: Value, least: int, most: int) -> int:
         if digits.isascii() and digits.isdecimal() and len(digits) < 20:
             value = int(value)
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise FaultError(f"{name}={value!r}: accepted are whole numbers {least} to {most}")
+        raise FaultError(f"{name}={quoted(value)}: accepted are whole numbers {least} to {most}")
     return value
 
 
@@ -182,10 +199,10 @@ def _probability(value: Given) -> float:
         return 1.0
     try:
         number = math.nan if isinstance(value, bool) else float(value)
-    except ValueError:
+    except (ValueError, OverflowError):
         number = math.nan
     if not 0 < number <= 1:
-        raise FaultError(f"probability={value!r}: accepted are numbers {PROBABILITY}")
+        raise FaultError(f"probability={quoted(value)}: accepted are numbers {PROBABILITY}")
     return number
 
 
@@ -199,11 +216,11 @@ def _option(kind: Kind, option: Option, value: Given) -> Value:
     if option.type == "int":
         return _whole(option.name, value, option.least, option.most)
     if option.choices and value not in option.choices:
-        raise FaultError(f"{option.name}={value!r}: accepted: {', '.join(option.choices)}")
+        raise FaultError(f"{option.name}={quoted(value)}: accepted: {', '.join(option.choices)}")
     if isinstance(value, ErrorCode):
         return value.name
     if not isinstance(value, str):
-        raise FaultError(f"{option.name}={value!r} is no text: {option.text}")
+        raise FaultError(f"{option.name}={quoted(value)} is no text: {option.text}")
     return value
 
 
@@ -211,5 +228,5 @@ def _bool(name: str, value: Value) -> bool:
     if isinstance(value, str):
         value = {"true": True, "false": False}.get(value.lower(), value)
     if not isinstance(value, bool):
-        raise FaultError(f"{name}={value!r}: accepted: true, false")
+        raise FaultError(f"{name}={quoted(value)}: accepted: true, false")
     return value

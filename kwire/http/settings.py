@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias
 from kwire.config.broker_config import BrokerConfig
 from kwire.config.checks import is_number
 from kwire.config.errors import ConfigError
-from kwire.config.listeners import LOCAL_HOSTS
+from kwire.config.listeners import is_loopback
 
 LISTENERS = "http.listeners"
 SERVES = "http.serves"
@@ -27,6 +27,7 @@ REPLICATION = "http.registry.replication.factor"
 PURPOSES = ("metrics", "health", "registry", "rest", "console")
 UNBUILT = ("console",)
 """Known, and not there yet."""
+BUILT = tuple(one for one in PURPOSES if one not in UNBUILT)
 
 NO_AUTHENTICATION = "none"
 MECHANISMS = "sasl.enabled.mechanisms"
@@ -226,14 +227,14 @@ def _served(name: str, others: list[str], texts: Mapping[str, str]) -> tuple[str
         if purpose not in PURPOSES:
             raise ConfigError(
                 f"Invalid value {purpose} for configuration {setting}: expected some of "
-                f"{', '.join(PURPOSES)}"
+                f"{', '.join(BUILT)}"
             )
         if purpose in UNBUILT:
             raise ConfigError(
                 f"Invalid value {purpose} for configuration {setting}: not built yet; expected "
-                f"some of {', '.join(one for one in PURPOSES if one not in UNBUILT)}"
+                f"some of {', '.join(BUILT)}"
             )
-    return tuple(dict.fromkeys(wanted)) or tuple(one for one in PURPOSES if one not in UNBUILT)
+    return tuple(dict.fromkeys(wanted)) or BUILT
 
 
 def _check_names(listeners: list[HttpListener], entries: list[str], own: Mapping[str, str]) -> None:
@@ -260,7 +261,7 @@ def _check_names(listeners: list[HttpListener], entries: list[str], own: Mapping
 
 def _check_loopback(listeners: list[HttpListener]) -> None:
     for listener in listeners:
-        if listener.host not in LOCAL_HOSTS and not listener.host.startswith("127."):
+        if not is_loopback(listener.host):
             raise ConfigError(
                 f"Invalid value {listener.host or '*'}:{listener.ports[0]} for configuration "
                 f"{LISTENERS}: whoever reaches it could read without a password; listen on "

@@ -247,8 +247,10 @@ class SystemFiles:
                 raise IrregularFileError(path)
             if status.st_size > WHOLE_BYTES_MAX:
                 raise OversizedError(path, status.st_size)
-            with open(handle, "rb", closefd=False) as file:
-                return file.read()
+            parts = []
+            while part := os.read(handle, status.st_size + 1):
+                parts.append(part)
+            return b"".join(parts)
         finally:
             os.close(handle)
 

@@ -11,6 +11,7 @@ from kwire.faults.errors import FaultError
 from kwire.faults.kinds import Given
 
 TIMEOUT_S = 30.0
+PORT_MAX = 65_535
 ADDRESS = "HOST:PORT, such as 127.0.0.1:9097"
 ANSWER_BYTES_MAX = 16 << 20
 
@@ -21,7 +22,16 @@ class FaultClient:
 
     def __init__(self, address: str, token: str | None = None) -> None:
         host, colon, port = address.rpartition(":")
-        if not colon or not host or not (port.isascii() and port.isdecimal() and len(port) < 6):
+        if token is not None and not (token and token.isprintable() and token.isascii()):
+            raise FaultError("the token is no text of printable ASCII; accepted: as in its setting")
+        is_number = port.isascii() and port.isdecimal() and len(port) < 6
+        if (
+            not colon
+            or not host.isprintable()
+            or not host
+            or not is_number
+            or not 0 < int(port) <= PORT_MAX
+        ):
             raise FaultError(f"{address!r} is no address; accepted: {ADDRESS}")
         self._host = host.strip("[]")
         self._port = int(port)

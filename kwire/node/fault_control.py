@@ -20,7 +20,7 @@ from typing import NamedTuple, Protocol
 from kwire.config.broker_config import BrokerConfig
 from kwire.config.checks import is_number
 from kwire.config.errors import ConfigError
-from kwire.config.listeners import LOCAL_HOSTS
+from kwire.config.listeners import is_loopback
 from kwire.faults.errors import FaultError
 from kwire.faults.kinds import Given
 from kwire.node.start_error import StartError
@@ -31,6 +31,9 @@ HEAD_BYTES_MAX = 8 * 1024
 BODY_BYTES_MAX = 64 * 1024
 CONNECTIONS_MAX = 64
 TIMEOUT_S = 30.0
+OF_BROWSERS = ("origin", "sec-fetch-site", "sec-fetch-mode")
+ONCE = ("host", "content-length", "authorization", "content-type")
+"""Headers of which a second one could mean something else."""
 PORT_MAX = 65_535
 REASONS = {
     200: "OK",
@@ -68,7 +71,7 @@ class FaultSettings(NamedTuple):
         token = config[TOKEN] or ""
         addresses = [_address(str(entry)) for entry in config[LISTENERS]]
         for host, port in addresses:
-            if not token and not _is_loopback(host):
+            if not token and not is_loopback(host):
                 raise ConfigError(
                     f"Invalid value {host}:{port} for configuration {LISTENERS}: whoever reaches "
                     f"it could break this broker; listen on 127.0.0.1, or set {TOKEN}"
@@ -86,10 +89,6 @@ def _address(entry: str) -> tuple[str, int]:
             "127.0.0.1:9097"
         )
     return bare, int(port)
-
-
-def _is_loopback(host: str) -> bool:
-    return host in LOCAL_HOSTS or host.startswith("127.")
 
 
 class _Refused(Exception):
@@ -157,9 +156,9 @@ class FaultControl:
 
     def _admit(self, headers: Mapping[str, str]) -> None:
         """Pages of browsers have no business here, whatever name they reach it by."""
-        host = headers.get("host", "").rpartition(":")[0].strip("[]")
         token = self._settings.token
-        if "origin" in headers or not (token or _is_loopback(host or "localhost")):
+        is_near = token or is_loopback(_host(headers.get("host", "localhost")))
+        if not is_near or any(name in headers for name in OF_BROWSERS):
             raise _Refused(403, "the control API of faults is not for browsers")
         if token:
             given = headers.get("authorization", "").removeprefix("Bearer ")
@@ -200,8 +199,19 @@ async def _head(reader: asyncio.StreamReader) -> tuple[str, str, dict[str, str]]
     headers = {}
     for line in lines:
         name, _, value = line.partition(":")
-        headers[name.strip().lower()] = value.strip()
+        name = name.strip().lower()
+        if name in headers and name in ONCE:
+            raise _Refused(400, f"a request has one {name}")
+        headers[name] = value.strip()
     return words[0], words[1], headers
+
+
+def _host(text: str) -> str:
+    """Of a Host header, without its port."""
+    if text.startswith("["):
+        host, _, port = text[1:].partition("]")
+        return host if not port or port.startswith(":") else text
+    return text.partition(":")[0] or "localhost"
 
 
 async def _body(reader: asyncio.StreamReader, headers: Mapping[str, str]) -> bytes:

@@ -12,7 +12,7 @@ from typing import Protocol, TypeAlias, TypeVar
 
 from kwire.clock import SkewedClock
 from kwire.config.broker_config import BrokerConfig
-from kwire.faults.errors import FaultError
+from kwire.faults.errors import ANOTHER, FaultError, shown
 from kwire.faults.kinds import Acts, Given
 from kwire.faults.machine import Fault, Faults
 from kwire.faults.rules import Rule, parse_rule
@@ -154,13 +154,26 @@ class NodeFaults:
     async def add(self, given: Mapping[str, Given]) -> Told:
         """Add a fault, or do at once what it is; FaultError, one line."""
         rule = parse_rule(given)
+        self._check_broker(rule)
         if rule.kind.acts is Acts.ONCE:
-            if rule.broker in (None, self._broker_id):
-                await self._do(rule)
+            await self._do(rule)
             return {"id": 0, **rule.described(), "hits": 1}
         fault = self._faults.add(rule)
         self._changed()
         return fault.described()
+
+    def _check_broker(self, rule: Rule) -> None:
+        known = {self._broker_id, *self._image().brokers}
+        if rule.broker is not None and rule.broker not in known:
+            accepted = ", ".join(map(str, sorted(known)))
+            raise FaultError(
+                f"broker={rule.broker} is no broker of this cluster; accepted: {accepted}"
+            )
+        if rule.kind.acts is Acts.ONCE and rule.broker not in (None, self._broker_id):
+            raise FaultError(
+                f"{rule.kind.name} with broker={rule.broker} {ANOTHER}; accepted here: "
+                f"broker={self._broker_id}"
+            )
 
     def remove(self, number: int) -> Told:
         """End a fault; what it was, and what it has met. FaultError."""
@@ -267,7 +280,7 @@ class NodeFaults:
         group = groups.groups[0]
         _check(group.error_code)
         if not group.members:
-            raise FaultError(f"group={group_id} has no members of a classic group")
+            raise FaultError(f"group={shown(group_id)} has no members of a classic group")
         shape = m.JoinGroupRequest
         join = shape(
             group_id=group_id,
@@ -295,9 +308,11 @@ class NodeFaults:
         leaving = leaving or await self._share_consumers(group_id)
         if member_id not in ("", *leaving):
             known = ", ".join(leaving) or "none, the group has no members"
-            raise FaultError(f"member={member_id} is not in {group_id}; accepted: {known}")
+            raise FaultError(
+                f"member={shown(member_id)} is not in {shown(group_id)}; accepted: {known}"
+            )
         if not leaving:
-            raise FaultError(f"group={group_id} has no members")
+            raise FaultError(f"group={shown(group_id)} has no members")
         for one, leave in leaving.items():
             if member_id in ("", one):
                 _check((await self._done(leave())).error_code)

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from kwire.config import listeners as settings
 from kwire.config.broker_config import BrokerConfig
@@ -19,7 +20,7 @@ from kwire.pending import Pending
 from kwire.protocol.api_keys import API_KEYS, UNBUILT
 from kwire.security.acls.hosts import literal_address
 from kwire.server.connection_admission import ConnectionAdmission
-from kwire.server.connection_limits import AddressRates, ConnectionLimits
+from kwire.server.connection_limits import OVERRIDES, AddressRates, ConnectionLimits
 from kwire.server.dispatch import Dispatcher
 from kwire.server.listener import Listener, make_room
 
@@ -99,6 +100,8 @@ class Listeners:
         names = [listener.name for listener in listeners]
         limits = ConnectionLimits(self._dynamic_config, names, between_brokers, self._address_rates)
         self._dynamic_config.add_listener(limits.changed)
+        self._look_up_overrides(limits)
+        limits.on_change(partial(self._look_up_overrides, limits))
         self._admissions.append(ConnectionAdmission(self._loop, limits))
         return self._admissions[-1]
 
@@ -207,6 +210,27 @@ class Listeners:
         self._hold_rates(known)
         if names:
             self.look_up(names).add_done_callback(found)
+
+    def _look_up_overrides(self, limits: ConnectionLimits) -> None:
+        """Limits of hosts by their names hold when these are looked up."""
+        named = dict(limits.named)
+        if not named:
+            return
+
+        def found(done: Pending[dict[str, str]]) -> None:
+            if named != limits.named:  # others are set by now
+                return
+            addresses = done.result()
+            limits.found(addresses)
+            for host in named:
+                if host not in addresses:
+                    logger.warning(
+                        "%s of %s is passed over: no address of this host was found",
+                        OVERRIDES,
+                        host,
+                    )
+
+        self.look_up(named).add_done_callback(found)
 
     def _hold_rates(self, rates: Mapping[str | None, int]) -> None:
         for admission in self._admissions:

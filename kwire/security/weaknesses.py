@@ -12,7 +12,7 @@ from typing import NamedTuple
 from kwire.config.definitions import BROKER, KWIRE
 from kwire.config.java_classes import CALLBACK_HANDLER, UNSECURED_TOKENS
 from kwire.config.listener_settings import names_of_listener
-from kwire.config.listeners import LOCAL_HOSTS, Listener, parse_listeners, parse_protocol_map
+from kwire.config.listeners import Listener, is_loopback, parse_listeners, parse_protocol_map
 from kwire.config.values import to_text
 from kwire.security.authorizer import ANONYMOUS
 
@@ -108,7 +108,7 @@ class _Node:
 def _of_listener(node: _Node, listener: Listener) -> list[Weakness]:
     found = []
     where = f"listener {listener}"
-    is_local = listener.host in LOCAL_HOSTS
+    is_local = is_loopback(listener.host)
     mechanisms = [one.strip() for one in node.of(listener, "sasl.enabled.mechanisms").split(",")]
     has_login = listener.has_sasl
     if not listener.protocol.endswith("SSL"):
@@ -157,7 +157,7 @@ def _of_http(node: _Node) -> list[Weakness]:
     for entry in filter(None, map(str.strip, node["http.listeners"].split(","))):
         scheme, _, address = entry.partition("://")
         host = address.removesuffix("/").rpartition(":")[0].strip("[]")
-        if host in LOCAL_HOSTS or host.startswith("127."):
+        if is_loopback(host):
             continue
         where = f"http.listeners {entry}"
         if not has_login:

@@ -23,6 +23,7 @@ from kwire.config.checks import address_limits
 from kwire.config.listener_settings import ListenerSettings, Settings
 from kwire.config.values import TypedValue
 from kwire.quota.windows import Rate, throttle_ms
+from kwire.security.acls.hosts import address_text, literal_address
 
 MAX_CONNECTIONS = "max.connections"
 CREATION_RATE = "max.connection.creation.rate"
@@ -31,6 +32,8 @@ OVERRIDES = "max.connections.per.ip.overrides"
 NAMES = (MAX_CONNECTIONS, CREATION_RATE, PER_ADDRESS, OVERRIDES)
 UNLIMITED = 2**31 - 1
 LOOPBACK = "127.0.0.1"
+LOOPBACK_NAMES = ("localhost", "")
+"""What Java takes for it without asking anybody."""
 ADDRESSES_MAX = 10_000
 """Of how many addresses a rate is known; those that were quiet for longest are forgotten."""
 
@@ -40,8 +43,6 @@ def address_of(host: str) -> str:
     text = host.removeprefix("/")
     if ":" not in text:
         return LOOPBACK if text == "localhost" else text
-    from kwire.security.acls.hosts import address_text
-
     return address_text(text)
 
 
@@ -108,6 +109,8 @@ class ConnectionLimits:
         self._per_address: dict[str, int] = {}
         self._address_max: int = UNLIMITED
         self._overrides: dict[str, int] = {}
+        self.named: dict[str, int] = {}
+        """Overrides of hosts by their names, until `found` says what their addresses are."""
         self._address_rates: AddressRates = {} if address_rates is None else address_rates
         self._address_rate_max: Mapping[str | None, int] = {}
         self._on_change: list[Callable[[], None]] = []
@@ -135,8 +138,19 @@ class ConnectionLimits:
             self._listener_max[name] = of_listener(MAX_CONNECTIONS)
             rate.rate_max = of_listener(CREATION_RATE)
         self._address_max = settings[PER_ADDRESS]
-        overrides = address_limits(OVERRIDES, settings[OVERRIDES])
-        self._overrides = {address_of(host): limit for host, limit in overrides.items()}
+        self._overrides, self.named = {}, {}
+        for host, limit in address_limits(OVERRIDES, settings[OVERRIDES]).items():
+            address = LOOPBACK if host in LOOPBACK_NAMES else literal_address(host)
+            if address is None:
+                self.named[host] = limit
+            else:
+                self._overrides[address] = limit
+
+    def found(self, addresses: Mapping[str, str]) -> None:
+        """Of hosts that overrides name, those that have an address."""
+        for host, limit in self.named.items():
+            if host in addresses:
+                self._overrides.setdefault(addresses[host], limit)
 
     def set_address_rates(self, rates: Mapping[str | None, int]) -> None:
         """How many connections a second an address may open; None: every other address."""

@@ -35,7 +35,7 @@ def inner_errors(api_key: int) -> AddErrors:
     """Counts the error codes of the structs in the responses of an API, without that at the top."""
     response_class = m.response_class(api_key)
     lines: list[str] = []
-    _write_inner(response_class.SCHEMA.root, "response", "", lines)
+    _write_inner(response_class.SCHEMA.root, "response", "", lines, _line_of)
     source = _INNER_SOURCE.replace("{errors}", "\n    ".join(lines or ["pass"]))
     names: dict[str, AddErrors] = {}
     exec(compile(source, f"<errors in {response_class.NAME}>", "exec"), names)
@@ -47,26 +47,74 @@ def no_errors() -> list[int]:
     return [0] * CODES
 
 
+@cache
+def usual_codes(api_key: int) -> int:
+    """How many codes nearly every response of an API has: one at the top, where there is one, and
+    one inside, where there are any."""
+    response_class = m.response_class(api_key)
+    return int(_has_code_at_top(response_class)) + bool(_lines_of_structs(response_class))
+
+
 def error_lines(response_class: type[Message]) -> list[str]:
-    """The lines that count the error codes of a `response` in `errors`, as Apache Kafka 4.4 counts
-    them (`errorCounts` of its classes): one at the top, and those of the structs inside."""
-    root, key = response_class.SCHEMA.root, response_class.API_KEY
+    """The lines that count the error codes of a `response` in `numbers`, as Apache Kafka 4.4 counts
+    them (`errorCounts` of its classes): one at the top, and those of the structs inside.
+
+    At SEEN is counted by how many they are more than `usual_codes`, from REFUSED on those that are
+    not NONE, by code.
+    """
+    lines: list[str] = []
+    if _has_code_at_top(response_class):
+        _, *lines = _code_lines("response.error_code", "")
+    if inner := _lines_of_structs(response_class):
+        lines += ["codes = -1", *inner, "if codes:", "    numbers[SEEN] += codes"]
+    return lines or ["pass"]
+
+
+def _has_code_at_top(response_class: type[Message]) -> bool:
+    key = response_class.API_KEY
+    is_counted = key not in NEVER_AT_TOP and key not in AT_TOP_WITHOUT
+    return is_counted and _has_code(response_class.SCHEMA.root)
+
+
+def _lines_of_structs(response_class: type[Message]) -> list[str]:
+    """The lines that count in `codes` too. There is the one at the top where it counts only with
+    those inside."""
+    key = response_class.API_KEY
     lines: list[str] = []
     if key in AT_TOP_WITHOUT:
         lines.append(f"if not response.{AT_TOP_WITHOUT[ApiKey(key)]}:")
-        lines.append("    errors[response.error_code] += 1")
-    elif key not in NEVER_AT_TOP and _has_code(root):
-        lines.append("errors[response.error_code] += 1")
-    _write_inner(root, "response", "", lines)
-    return lines or ["pass"]
+        lines += _code_lines("response.error_code", "    ")
+    _write_inner(response_class.SCHEMA.root, "response", "", lines, _code_lines)
+    return lines
+
+
+def _code_lines(code: str, indent: str) -> list[str]:
+    """The lines that count one code."""
+    return [
+        f"{indent}codes += 1",
+        f"{indent}if {code}:",
+        f"{indent}    numbers[REFUSED + {code}] += 1",
+    ]
+
+
+def _line_of(code: str, indent: str) -> list[str]:
+    """The same where all are counted by code."""
+    return [f"{indent}errors[{code}] += 1"]
 
 
 def _has_code(struct: schema.Struct) -> bool:
     return any(field.name in CODE_FIELDS for field in struct.fields)
 
 
-def _write_inner(struct: schema.Struct, name: str, indent: str, lines: list[str]) -> None:
-    """The lines that count the codes in the structs of a struct."""
+def _write_inner(
+    struct: schema.Struct,
+    name: str,
+    indent: str,
+    lines: list[str],
+    of_code: Callable[[str, str], list[str]],
+) -> None:
+    """The lines that count the codes in the structs of a struct; `of_code(code, indent)` has those
+    of one."""
     for field in struct.fields:
         inner = field.struct
         if inner is None or not _holds_code(inner):
@@ -80,8 +128,8 @@ def _write_inner(struct: schema.Struct, name: str, indent: str, lines: list[str]
             lines.append(f"{indent}if {each} is not None:")
         for code in inner.fields:
             if code.name in CODE_FIELDS:
-                lines.append(f"{indent}    errors[{each}.{code.name}] += 1")
-        _write_inner(inner, each, indent + "    ", lines)
+                lines += of_code(f"{each}.{code.name}", indent + "    ")
+        _write_inner(inner, each, indent + "    ", lines, of_code)
 
 
 def _holds_code(struct: schema.Struct) -> bool:

@@ -2,7 +2,10 @@
 
 A request is counted when it is answered, as Apache Kafka does: by version, and by the error codes
 in its response. The function that does it is written for each API, because the way through
-attributes and a walk over the fields of a response would cost more than all the rest.
+attributes and a walk over the fields of a response would cost more than all the rest. Nearly every
+code is NONE: those that are not are counted each for itself, and of NONE how many codes there were.
+What a request touches for its counts is no longer in the processor's caches when the next one
+comes, and costs more than the additions: it is one list, and one function for all of an API.
 
 Times and sizes are kept of the last `RECENT_MAX` requests that were timed, of which quantiles are
 taken: of an API one a millisecond at most, the first that is begun then. So readings of the clock
@@ -16,19 +19,25 @@ from collections import deque
 from collections.abc import Callable
 from functools import cache
 from operator import add
+from types import MethodType
 from typing import TypeAlias
 
 from kwire.clock import ticks_ns
 from kwire.protocol import messages as m
 from kwire.protocol.structs import Message
 from kwire.server.context import DISCONNECT, NO_REPLY, Disconnect, NoReply
-from kwire.server.error_codes import error_lines, no_errors
+from kwire.server.error_codes import CODES, error_lines, usual_codes
 from kwire.server.sliced_response import SlicedResponse
 
 RECENT_MAX = 1024
 TIMED_S = 0.001
 """From one request of an API that is timed to the next."""
 VERSIONS_MAX = 64
+SEEN = VERSIONS_MAX
+"""The place of `numbers` behind those of the versions: how many more codes there were than are
+usual (`usual_codes`)."""
+REFUSED = SEEN + 2
+"""The place of code 0; -1 is in front of it. There are those that are not NONE."""
 OF_EACH = 3  # numbers that are kept of a request that was timed
 
 Answer: TypeAlias = Message | NoReply | Disconnect
@@ -53,16 +62,16 @@ class Timed:
 
 
 _SOURCE = """\
-def make(by_version, errors):
-    def count_any(version, response):
-        if 0 <= version < VERSIONS_MAX:
-            by_version[version] += 1
-        if response is not NO_REPLY and response is not DISCONNECT:
-            {errors}
-    def count(version, response):
-        by_version[version] += 1
+def count(numbers, version, response):
+    numbers[version] += 1
+    {errors}
+def count_any(numbers, version, response):
+    if 0 <= version < VERSIONS_MAX:
+        numbers[version] += 1
+        numbers[SEEN] -= {usual}
+    if response is not NO_REPLY and response is not DISCONNECT:
+        numbers[SEEN] += {usual}
         {errors}
-    return count, count_any
 """
 _NAMES = {"DISCONNECT": DISCONNECT, "NO_REPLY": NO_REPLY, "VERSIONS_MAX": VERSIONS_MAX}
 
@@ -73,7 +82,8 @@ class RequestCounts:
     `count` is for a response to a request whose version is known, `count_any` for all others: one
     that is refused before its handler may be of any version. `due_s` is the loop's time from which
     on a request is timed again. `throttled_ms` is (how often, for how long) its clients were made
-    to wait by quotas.
+    to wait by quotas. `numbers` is how many were answered by version, `SEEN`, and how often
+    there was which code (`REFUSED`).
     """
 
     __slots__ = (
@@ -82,30 +92,46 @@ class RequestCounts:
         "_followers",
         "_recent",
         "_throttles",
-        "by_version",
         "count",
         "count_any",
         "due_s",
-        "errors",
+        "numbers",
         "throttled_ms",
     )
 
     def __init__(self, api_key: int) -> None:
         self._api_key = api_key
         self._followers: RequestCounts | None = None
-        self.by_version = [0] * VERSIONS_MAX
-        self.errors = no_errors()
+        self.numbers = [0] * (REFUSED + CODES)
         self.throttled_ms = (0, 0)
         self._throttles: deque[tuple[int, int]] = deque(maxlen=RECENT_MAX)
-        self.count, self.count_any = _maker(api_key)(self.by_version, self.errors)
+        count, count_any = _functions(api_key)
+        self.count: Count = MethodType(count, self.numbers)
+        self.count_any: Count = MethodType(count_any, self.numbers)
         self.due_s = 0.0
         self._recent = array("q")  # written round about, where it has its full length
         self._at = 0
 
     def count_sliced(self, version: int, response: SlicedResponse) -> None:
         """As `count`."""
+        numbers, errors = self.numbers, response.errors
         self.count(version, response.message)
-        self.errors[:] = map(add, self.errors, response.errors)
+        numbers[SEEN] += sum(errors)
+        numbers[REFUSED + 1 :] = map(add, numbers[REFUSED + 1 :], errors[1:])
+
+    @property
+    def by_version(self) -> list[int]:
+        """How many requests were answered, by version."""
+        return self.numbers[:VERSIONS_MAX]
+
+    @property
+    def errors(self) -> list[int]:
+        """How often an answer had which error code."""
+        found = self.numbers[REFUSED:]
+        found[-1] += self.numbers[REFUSED - 1]
+        all_codes = self.numbers[SEEN] + self.total * usual_codes(self._api_key)
+        found[0] = all_codes - sum(found)
+        return found
 
     @property
     def total(self) -> int:
@@ -123,13 +149,15 @@ class RequestCounts:
         executed_ns = timed.executed_ns or now_ns
         self._keep(executed_ns - timed.started_ns, now_ns - executed_ns, timed.request_bytes)
 
-    def _keep(self, *of_one: int) -> None:
-        recent = self._recent
+    def _keep(self, local_ns: int, remote_ns: int, request_bytes: int) -> None:
+        recent, at = self._recent, self._at
         if len(recent) < RECENT_MAX * OF_EACH:
-            recent.extend(of_one)
-        else:
-            recent[self._at : self._at + OF_EACH] = array("q", of_one)
-            self._at = (self._at + OF_EACH) % len(recent)
+            recent.extend((local_ns, remote_ns, request_bytes))
+            return
+        recent[at] = local_ns
+        recent[at + 1] = remote_ns
+        recent[at + 2] = request_bytes
+        self._at = (at + OF_EACH) % len(recent)
 
     @property
     def recent(self) -> list[tuple[int, int, int]]:
@@ -167,12 +195,12 @@ class RequestCounts:
         return [wait_ms for number, wait_ms in self._throttles if number >= first]
 
 
-Maker: TypeAlias = Callable[[list[int], list[int]], tuple[Count, Count]]
+CountOf: TypeAlias = Callable[[list[int], int, Answer], None]
 
 
 @cache
-def _maker(api_key: int) -> Maker:
-    """`_SOURCE` with the lines of an API, compiled."""
+def _functions(api_key: int) -> tuple[CountOf, CountOf]:
+    """`count` and `count_any` of `_SOURCE` with the lines of an API, compiled."""
     response_class = m.response_class(api_key)
     errors = error_lines(response_class)
     lines: list[str] = []
@@ -180,7 +208,8 @@ def _maker(api_key: int) -> Maker:
         if line.strip() == "{errors}":
             lines += [line.replace("{errors}", each) for each in errors]
         else:
-            lines.append(line)
-    names: dict[str, Maker] = {}
-    exec(compile("\n".join(lines), f"<counts of {response_class.NAME}>", "exec"), _NAMES, names)
-    return names["make"]
+            lines.append(line.replace("{usual}", str(usual_codes(api_key))))
+    text = "\n".join(lines).replace("SEEN", str(SEEN)).replace("REFUSED", str(REFUSED))
+    names: dict[str, CountOf] = {}
+    exec(compile(text, f"<counts of {response_class.NAME}>", "exec"), _NAMES, names)
+    return names["count"], names["count_any"]

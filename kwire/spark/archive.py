@@ -50,6 +50,7 @@ from kwire.spark.job import (
     run_job,
 )
 from kwire.spark.lake_files import check_folder, is_local, open_lake_files
+from kwire.spark.latest import Changes, LatestTable, add_latest_option, changes_of
 from kwire.spark.maintenance import add_maintenance_options, check_maintenance, maintain
 from kwire.spark.session import open_session
 from kwire.spark.topic_source import (
@@ -81,6 +82,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--compression", default="zstd", choices=COMPRESSIONS, help="of files")
     parser.add_argument("--tasks", type=int, default=0, metavar="N", help="at least so many tasks")
     add_decoding_options(parser)
+    add_latest_option(parser)
     add_maintenance_options(parser)
 
 
@@ -148,6 +150,7 @@ class Archiver:
         self.totals = Totals()
         self.is_complete = False
         self.tables: dict[str, TopicTable] = {}
+        self.latest: dict[str, LatestTable] = {}
         self._seen: set[str] = set()
         self._ids: dict[str, str] = {}
 
@@ -163,6 +166,10 @@ class Archiver:
             table = self.new_table(name)
             self._tell_removed(table.open(info.topic_id))
             self.tables[name] = table
+            if self.options.latest_by_key:
+                latest = self.new_latest(name)
+                self._tell_removed(latest.open(info.topic_id))
+                self.latest[name] = latest
 
     def new_table(self, topic: str) -> TopicTable:
         """The table of a topic, not yet opened."""
@@ -173,6 +180,25 @@ class Archiver:
             lambda path: DeltaTable(self.spark, path),
             form=self._form(),
         )
+
+    def new_latest(self, topic: str) -> LatestTable:
+        """The table of a topic's newest records, not yet opened."""
+        return LatestTable(self.root, topic, self.writer, lambda path: DeltaTable(self.spark, path))
+
+    def changes(self, topic: str) -> Changes:
+        """What the newest records of a topic come from."""
+        return changes_of(self.spark, self.tables[topic])
+
+    def _follow(self) -> None:
+        """Merge what was archived into the tables of newest records, where they are behind."""
+        for topic, latest in self.latest.items():
+            with Watch(self.spark, self.progress):
+                latest.follow(
+                    self.tables[topic].offsets, self.changes(topic), self.options.compression
+                )
+
+    def _all_tables(self) -> list[TopicTable | LatestTable]:
+        return [*self.tables.values(), *self.latest.values()]
 
     def _form(self) -> lake.Form | None:
         if self.decoding is None:
@@ -185,7 +211,7 @@ class Archiver:
         """Remove files of this writer that no commit names. Again at the end: the executors of a
         session whose driver was killed may have gone on for a moment."""
         self._tell_removed(
-            sum(table.remove_left_overs(everything=True) for table in self.tables.values())
+            sum(table.remove_left_overs(everything=True) for table in self._all_tables())
         )
 
     def _tell_removed(self, removed: int) -> None:
@@ -201,23 +227,25 @@ class Archiver:
         except BaseException:
             # Best done here: on a full disk they are in the way of others.
             with contextlib.suppress(Exception):
-                for table in self.tables.values():
+                for table in self._all_tables():
                     table.remove_left_overs()
             raise
 
     def _before_retry(self) -> None:
-        for table in self.tables.values():
+        for table in self._all_tables():
             self._tell_removed(table.recover())
 
     def batch(self) -> int:
         """One batch, a commit for each of its topics; how many offsets are left behind it."""
         starts, ends = self._positions()
+        self._follow()
         if self.options.start != EARLIEST:
             self._note_begin(starts)
         ranges = limit_ranges(starts, ends, self.options.batch_records)
         if not ranges:
             return 0
         added = [self._archive(topic, found) for topic, found in by_topic(ranges).items()]
+        self._follow()
         files = [file for one in added for file in one.records + one.dead_letters]
         self.totals.batches += 1
         self.totals.files += len(files)

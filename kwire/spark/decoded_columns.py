@@ -24,21 +24,19 @@ from kwire.spark import json_values
 from kwire.spark.avro_envelope import END, envelope
 from kwire.spark.column_types import (
     VOID,
-    Array,
     Field,
-    Map,
     MisfitError,
     Struct,
     Type,
     from_json,
     merged,
-    to_json,
     usable,
 )
 from kwire.spark.decoding import HEADER_BYTES, ID, MESSAGE, TEXT, Decoding, Schemas
 from kwire.spark.delta import java_message
 from kwire.spark.registry import Schema, UnknownSchema
 from kwire.spark.session import lost_jvm
+from kwire.spark.shaping import fitted, spark_type
 
 DECODED = "Decoded"
 SCHEMAS_MAX = 200
@@ -249,35 +247,3 @@ def _read(side: str, reading: Reading) -> Any:
     found = f.from_json(text, spark_type(whole), options)
     is_made = f.when(found[_CORRUPT].isNull(), f.lit(True))
     return f.struct(found["value"].alias("value"), is_made.alias(_END))
-
-
-def fitted(column: Any, have: Type, want: Type) -> Any:
-    """A column of one type as one of another, which `merged` made of it and others."""
-    from pyspark.sql import functions as f
-
-    if have == want:
-        return column
-    if isinstance(have, Struct) and isinstance(want, Struct):
-        parts = []
-        for field in want.fields:
-            known = have.field(field.name)
-            if known is None:
-                part = f.lit(None).cast(spark_type(field.type))
-            else:
-                part = fitted(column[known.name], known.type, field.type)
-            parts.append(part.alias(field.name))
-        return f.when(column.isNotNull(), f.struct(*parts))
-    if isinstance(have, Array) and isinstance(want, Array):
-        inside, wanted = have.element, want.element
-        return f.transform(column, lambda item: fitted(item, inside, wanted))
-    if isinstance(have, Map) and isinstance(want, Map):
-        inside, wanted = have.value, want.value
-        return f.transform_values(column, lambda _, item: fitted(item, inside, wanted))
-    return column.cast(spark_type(want))
-
-
-def spark_type(type_: Type) -> Any:
-    """PySpark's own."""
-    from pyspark.sql.types import StructType
-
-    return StructType.fromJson(to_json(Struct((Field("found", type_),))))["found"].dataType

@@ -7,7 +7,7 @@ it is the protocol's own JSON, which delta-spark parses; what comes out is JSON 
 
     log = DeltaLog.forTable(...)          one a table and process, kept by delta-spark
     transaction = log.startTransaction()  reads a version of the table
-    transaction.txnVersion(ID)            what it says of ID; a commit of ID that is first conflicts
+    transaction.readTxn()                 ids it has read; a commit of one that is first conflicts
     transaction.writeFiles(FRAME)         data files, not yet of the table
     transaction.commit(ACTIONS, ...)      the next version, or an exception
 
@@ -25,12 +25,18 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from kwire.log.files import SystemFiles
-from kwire.spark.column_types import MisfitError, evolved
+from kwire.spark.column_types import MisfitError, evolved, from_json
 from kwire.spark.lake_files import is_local, open_lake_files
+from kwire.spark.shaping import shaped
 from kwire.spark.usage import FinalError, JobError, UsageError
 
 LOG_FOLDER = "_delta_log"
+LISTING = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
+# For each core.
+LISTING_TASKS = 4
 PREFIX_SETTING = "spark.databricks.delta.testOnly.dataFileNamePrefix"
+# How many `DeltaOperations.Write` has beside the mode.
+WRITE_OPTIONS = 8
 _CONFLICTS = ("Concurrent", "MetadataChanged", "ProtocolChanged")
 _TOO_NEW = ("InvalidProtocolVersion", "UnsupportedTableFeature", "UNSUPPORTED_FEATURES")
 # What of a file's statistics is used; times are text with milliseconds.
@@ -97,11 +103,9 @@ class DeltaTable:
         snapshot = self.snapshot(version)
         return self._state_of(snapshot) if snapshot.version() >= 0 else None
 
-    def _state_of(self, snapshot: Any) -> TableState:
+    def _state_of(self, snapshot: Any, *, by_checksum: bool = False) -> TableState:
         metadata = json.loads(self._call(lambda: snapshot.metadata().json()))["metaData"]
         schema = json.loads(metadata["schemaString"])
-        text = self._call(lambda: snapshot.transactions().mkString("\n"))
-        pairs = (line.rpartition(" -> ") for line in text.split("\n") if line)
         return TableState(
             version=int(snapshot.version()),
             properties=metadata.get("configuration") or {},
@@ -110,9 +114,19 @@ class DeltaTable:
                 for field in schema["fields"]
             },
             partitioned_by=tuple(metadata["partitionColumns"]),
-            applications={name: int(number) for name, _, number in pairs},
+            applications=self._applications(snapshot, by_checksum),
             metadata=metadata,
         )
+
+    def _applications(self, snapshot: Any, by_checksum: bool) -> dict[str, int]:
+        """The version of each transaction id; see `begin`."""
+        if by_checksum:
+            checksum = self._call(snapshot.checksumOpt)
+            if checksum.isDefined() and (known := checksum.get().setTransactions()).isDefined():
+                return transaction_ids(known.get().mkString("\n"))
+        text = self._call(lambda: snapshot.transactions().mkString("\n"))
+        pairs = (line.rpartition(" -> ") for line in text.split("\n") if line)
+        return {name: int(number) for name, _, number in pairs}
 
     def check_log(self) -> None:
         """FinalError where a commit is an empty file: delta-spark takes it for one of nothing."""
@@ -120,12 +134,17 @@ class DeltaTable:
             if info.path.endswith(".json") and info.size_bytes == 0:
                 raise FinalError(f"{self.path}/{info.path} is damaged, no commit: it is empty")
 
-    def begin(self) -> DeltaTransaction:
-        """A transaction on the newest version."""
+    def begin(self, *, by_checksum: bool = False) -> DeltaTransaction:
+        """A transaction on the newest version.
+
+        Its transaction ids come from the whole log, of which delta-spark reads every file's entry;
+        `by_checksum`: from the version's checksum file, where delta-spark has put them in.
+        """
         log = self.log()
         transaction = self._call(lambda: log.startTransaction(self._none, self._none))
         snapshot = transaction.snapshot()
-        state = self._state_of(snapshot) if snapshot.version() >= 0 else None
+        known = snapshot.version() >= 0
+        state = self._state_of(snapshot, by_checksum=by_checksum) if known else None
         return DeltaTransaction(self, transaction, state)
 
     def files(self, version: int | None = None) -> Any:
@@ -236,6 +255,9 @@ class DeltaTable:
 
     def vacuum(self, hours: float) -> None:
         """Remove what no version of the last hours names, also what others left."""
+        # delta-spark lists folders in so many tasks, by default ten thousand, however few they are.
+        tasks = LISTING_TASKS * self.spark.sparkContext.defaultParallelism
+        self.spark._jsparkSession.sessionState().conf().setConfString(LISTING, str(tasks))
         table = self._public()
         self._call(lambda: table.vacuum(float(hours)))
 
@@ -302,9 +324,16 @@ class DeltaTransaction:
 
     def read(self, names: Iterable[str]) -> dict[str, int]:
         """The versions of transaction ids, -1 for one that is none yet. A commit of any of them
-        that comes before this one makes it fail."""
-        ask = self._transaction.txnVersion
-        return {name: int(self.table._call(partial(ask, name))) for name in names}
+        that comes before this one makes it fail.
+
+        As `txnVersion` of delta-spark, which asks the whole log."""
+        known = self.state.applications if self.state is not None else {}
+        noted = self._transaction.readTxn()
+        found = {}
+        for name in names:
+            self.table._call(partial(noted.addOne, name))
+            found[name] = known.get(name, -1)
+        return found
 
     def write(self, frame: Any, prefix: str, codec: str) -> list[AddedFile]:
         """Write rows; the files, which are the table's with the commit. Their names begin with
@@ -356,6 +385,41 @@ class DeltaTransaction:
             self.write(inside.where(f.col("offset") < limit), prefix, codec)
         return bool(self._removed)
 
+    def replace(self, changed: Any, prefix: str, codec: str) -> list[AddedFile]:
+        """What MERGE does, as part of the commit: rows take the place of those with the same
+        partition and key, and those without a value take them out. `changed` has one row a key.
+
+        Files that hold such a key are written again; which these are is looked up by a join."""
+        from pyspark import StorageLevel
+
+        kept = changed.persist(StorageLevel.DISK_ONLY)
+        try:
+            return self._replace(kept, prefix, codec)
+        finally:
+            kept.unpersist()
+
+    def _replace(self, changed: Any, prefix: str, codec: str) -> list[AddedFile]:
+        from pyspark.sql import functions as f
+
+        assert self.state is not None
+        version, spark = self.state.version, self.table.spark
+        place, name = ["partition", "key"], f.col("_metadata.file_name").alias("file")
+        rows = spark.read.format("delta").option("versionAsOf", version).load(self.table.path)
+        keys = changed.select(*place)
+        held = rows.select(*place, name).join(keys, place, "left_semi").select("file").distinct()
+        names = {row.file for row in held.collect()}
+        found = self.table.files(version).collect() if names else []
+        self._removed = [
+            row for row in found if urllib.parse.unquote(row.path).rpartition("/")[2] in names
+        ]
+        new = changed.where("value is not null")
+        if names:
+            wanted = {field.name: from_json(field.dataType.jsonValue()) for field in changed.schema}
+            others = rows.where(f.col("_metadata.file_name").isin(sorted(names)))
+            others = others.join(keys, place, "left_anti")
+            new = shaped(others, wanted).unionByName(new)
+        return self.write(new, prefix, codec)
+
     def commit(
         self,
         applications: Mapping[str, int],
@@ -386,11 +450,22 @@ class DeltaTransaction:
             found.add(parse(json.dumps({"txn": pair})))
         for content in (*actions, *(remove_action(row, time_ms) for row in self._removed)):
             found.add(parse(json.dumps(content)))
-        operation = getattr(
-            getattr(jvm, "org.apache.spark.sql.delta.DeltaOperations$ManualUpdate$"), "MODULE$"
-        )
+        adds_only = self.state is not None and not actions and not self._removed
+        operation = self._append() if adds_only else self._manual()
         rows = converters.asScala(found).toSeq()
         return int(table._call(lambda: self._transaction.commit(rows, operation)))
+
+    def _append(self) -> Any:
+        """What Spark's own appends say of themselves. Behind any other word for it delta-spark
+        would read the whole log again, instead of adding the commit to what it knows."""
+        jvm, none = self.table._jvm, self.table._none
+        mode = jvm.org.apache.spark.sql.SaveMode.Append
+        write = getattr(jvm, "org.apache.spark.sql.delta.DeltaOperations$Write")
+        return write(mode, *[none] * WRITE_OPTIONS)
+
+    def _manual(self) -> Any:
+        name = "org.apache.spark.sql.delta.DeltaOperations$ManualUpdate$"
+        return getattr(getattr(self.table._jvm, name), "MODULE$")
 
 
 def remove_action(file: Any, time_ms: int) -> dict[str, Any]:
@@ -405,6 +480,17 @@ def remove_action(file: Any, time_ms: int) -> dict[str, Any]:
             "size": file["size"],
         }
     }
+
+
+def transaction_ids(text: str) -> dict[str, int]:
+    """Versions by ids, of delta-spark's SetTransactions as text, a line each.
+
+    >>> transaction_ids("SetTransaction(a,b,7,Some(1795999686338))")
+    {'a,b': 7}
+    """
+    lines = (line.removeprefix("SetTransaction(") for line in text.split("\n") if line)
+    parts = (line.rsplit(",", 2) for line in lines)
+    return {name: int(number) for name, number, _ in parts}
 
 
 def added_file(action: Mapping[str, Any]) -> AddedFile:

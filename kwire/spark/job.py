@@ -38,6 +38,7 @@ EXIT_USAGE = 2
 EXIT_FAILED = 3
 EXIT_INTERRUPTED = 130
 PY4J = "py4j"
+PACKAGE = re.compile(r"[A-Za-z0-9._-]+:[A-Za-z0-9._-]+:[A-Za-z0-9._-]+\Z")
 TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}\Z")
 INT64_MAX = (1 << 63) - 1
 # librdkafka counts it in milliseconds of 31 bits.
@@ -188,6 +189,11 @@ def parser_of(job: Job) -> argparse.ArgumentParser:
     spark.add_argument("--master", help="Spark's master (default: local[*], or spark-submit's)")
     spark.add_argument("--jars", metavar="FOLDER", help="connector jars; default: Maven packages")
     spark.add_argument(
+        "--packages",
+        metavar="A:B:1,...",
+        help="Maven packages beside those, such as a store's connector",
+    )
+    spark.add_argument(
         "--spark-conf", metavar="NAME=VALUE", action="append", default=[], help="a Spark setting"
     )
     spark.add_argument("--summary", metavar="FILE", help="write the JSON summary here too")
@@ -284,6 +290,17 @@ def _check_numbers(options: argparse.Namespace) -> None:
             raise UsageError(f"{option} {value}: more than 64 bits")
 
 
+def _check_packages(text: str | None) -> None:
+    """UsageError for a list that is none of Maven packages, and where spark-submit has its own."""
+    if text is None:
+        return
+    for name in text.split(","):
+        if not PACKAGE.match(name):
+            raise UsageError(f"--packages {name}: expected GROUP:ARTIFACT:VERSION")
+    if "PYSPARK_GATEWAY_PORT" in os.environ:
+        raise UsageError("--packages: under spark-submit give them to spark-submit")
+
+
 def require(options: argparse.Namespace, name: str) -> None:
     """UsageError when the option is not given."""
     if not getattr(options, name.replace("-", "_")):
@@ -301,6 +318,7 @@ def run_job(job: Job, arguments: Sequence[str] | None = None) -> int:
     try:
         options = parser.parse_args(sys.argv[1:] if arguments is None else list(arguments))
         pairs(options.spark_conf, "--spark-conf")
+        _check_packages(options.packages)
         _check_numbers(options)
         check_output(options.summary, "--summary")
         _require_installed(job, options)

@@ -2,6 +2,7 @@
 
     topic.T/              the records of topic T, by date and partition
     dead_letter.T/        values of it that could not be decoded, with a reason
+    latest.T/             the newest record of each key, as compaction would leave it
     _kwire/replays/       where replays of the lake began in their targets
 
 A `=` in the name of a folder would be a partition for some readers. A table is named after its
@@ -23,6 +24,7 @@ from kwire.spark.usage import JobError, UsageError
 
 RECORDS = "topic"
 DEAD_LETTERS = "dead_letter"
+LATEST = "latest"
 REPLAYS = "_kwire/replays"
 # Where the lakes of kwire 1 keep their log (lake_log.py).
 OLD_LOG = "_kwire/commits"
@@ -76,7 +78,7 @@ _TYPES: dict[str, Any] = {
         "containsNull": True,
     },
 }
-_TABLE = re.compile(rf"({RECORDS}|{DEAD_LETTERS})\.([A-Za-z0-9._-]+)\Z")
+_TABLE = re.compile(rf"({RECORDS}|{DEAD_LETTERS}|{LATEST})\.([A-Za-z0-9._-]+)\Z")
 
 
 class Form(NamedTuple):
@@ -105,6 +107,11 @@ def form_of(sides: Mapping[str, str], flatten: bool) -> Form:
 def check_form(path: str, state: TableState, form: Form) -> None:
     """UsageError where a table has decoded columns of another form, or of another program."""
     own, wanted = state.properties, dict(form.properties)
+    if form == JSON_TEXT and (known := own.get(DECODE_PROPERTY + "value")) is not None:
+        raise UsageError(
+            f"--decode json: {path} has decoded its values as {known}, by schemas; "
+            "give --registry or --schemas"
+        )
     for name, value in wanted.items():
         if (known := own.get(name, value)) != value:
             what = name.removeprefix(DECODE_PROPERTY)
@@ -131,6 +138,11 @@ def columns_of(state: TableState) -> dict[str, Type]:
     """The columns of a table with their types."""
     fields = json.loads(state.metadata["schemaString"])["fields"]
     return {field["name"]: from_json(field["type"]) for field in fields}
+
+
+def partitioned_by(kind: str) -> tuple[str, ...]:
+    """The partition columns of a table: a key keeps its partition, and not its date."""
+    return ("partition",) if kind == LATEST else PARTITION_COLUMNS
 
 
 def folder_of(kind: str, topic: str) -> str:
@@ -201,6 +213,7 @@ class Archive:
         self.as_of = as_of
         refuse_old(self.files, location, option)
         self.tables: dict[str, ReadTable] = {}
+        self.latest: list[str] = []
         if has_log(self.files, ""):
             table = ReadTable(self, self.root, None)
             self.tables[table.topic] = table
@@ -211,6 +224,7 @@ class Archive:
             raise UsageError(f"{option} {location}: no archive there")
         self._dead = {topic for kind, topic in found if kind == DEAD_LETTERS}
         self.topics = [topic for kind, topic in found if kind == RECORDS]
+        self.latest = [topic for kind, topic in found if kind == LATEST]
 
     def select(self, topics: Collection[str] | None) -> list[ReadTable]:
         """The tables of some topics (None: all), as of the moment that was asked for."""
@@ -222,6 +236,10 @@ class Archive:
                 path = table_path(self.root, RECORDS, name)
                 self.tables[name] = ReadTable(self, path, name, name in self._dead)
         return [self.tables[name] for name in wanted]
+
+    def newest(self, topic: str) -> ReadTable:
+        """The table of the newest record of each key."""
+        return ReadTable(self, table_path(self.root, LATEST, topic), topic)
 
 
 class ReadTable:
@@ -266,13 +284,14 @@ class ReadTable:
         rows = in_files(files, options).groupBy("partition").agg(newest.alias("newest")).collect()
         return {row.partition: row.newest for row in rows if row.partition is not None}
 
-    def frame(self) -> Any:
-        """The records with ALL_SCHEMA; those that could not be decoded among them, with a reason.
+    def frame(self, *, whole: bool = False) -> Any:
+        """The records with ALL_SCHEMA, or the `whole` table with decoded columns behind that; those
+        that could not be decoded among them, with a reason.
 
         Dead letters are committed first: what lies behind the records' next offsets is not yet
         archived, or left by a killed job.
         """
-        frame = _fitted(self._load(self.table.path, self.state.version), self.topic)
+        frame = _fitted(self._load(self.table.path, self.state.version), self.topic, whole=whole)
         if (dead := self._dead_table()) is None:
             return frame
         found = _fitted(self._load(dead[0].path, dead[1]), self.topic)
@@ -281,7 +300,7 @@ class ReadTable:
             return frame  # nothing is archived: what lies there is of a killed job
         ends = self._spark.createDataFrame(sorted(offsets.items()), "partition int, behind bigint")
         known = found.join(ends.hint("broadcast"), "partition").where("offset < behind")
-        return frame.unionByName(known.drop("behind").select(*frame.columns))
+        return frame.unionByName(known.drop("behind"), allowMissingColumns=True)
 
     def _dead_table(self) -> tuple[DeltaTable, int] | None:
         """The table of dead letters and its version; None without any."""
@@ -300,8 +319,9 @@ class ReadTable:
         return self._spark.read.format("delta").option("versionAsOf", version).load(path)
 
 
-def _fitted(frame: Any, topic: str) -> Any:
-    """A table's rows with ALL_SCHEMA: columns that it has not are null, its topic is told."""
+def _fitted(frame: Any, topic: str, *, whole: bool = False) -> Any:
+    """A table's rows with ALL_SCHEMA: columns that it has not are null, its topic is told. `whole`:
+    what else it has comes behind that."""
     from pyspark.sql import functions as f
     from pyspark.sql.types import StructType
 
@@ -315,7 +335,8 @@ def _fitted(frame: Any, topic: str) -> Any:
         else:
             found = f.lit(topic if field.name == "topic" else None).cast(field.dataType)
         columns.append(found.alias(field.name))
-    return frame.select(*columns)
+    more = [name for name in frame.columns if whole and name not in wanted.fieldNames()]
+    return frame.select(*columns, *[f.col(f"`{name}`") for name in more])
 
 
 def _decoded_json(frame: Any) -> Any:
@@ -329,6 +350,8 @@ def _decoded_json(frame: Any) -> Any:
         decoded = f.col("valueDecoded")
         whole = kind in ("struct", "array", "map")
         found.append(f.to_json(decoded, options) if whole else decoded.cast("string"))
+    elif "valueSchemaId" not in frame.columns:
+        pass  # another program's table
     elif names := [name for name in frame.columns if name.startswith("value_")]:
         parts = f.struct(*[f.col(name).alias(name.removeprefix("value_")) for name in names])
         decoded = f.to_json(parts, options)
@@ -370,7 +393,7 @@ def offsets_of(state: TableState) -> dict[int, int]:
 def schema_of(kind: str, form: Form | None) -> list[dict[str, Any]]:
     """The columns of a table, as Delta's `schemaString` has its fields."""
     texts = [DATA_SCHEMA, (form or JSON_TEXT).dead_letters, REASON_SCHEMA, PLACE_SCHEMA]
-    if kind == RECORDS:
+    if kind != DEAD_LETTERS:
         texts = [DATA_SCHEMA, *([form.records] if form is not None else []), PLACE_SCHEMA]
     return [field for text in texts for field in fields_of(text)]
 
@@ -392,7 +415,7 @@ def metadata_of(
         "id": table_id,
         "format": {"provider": "parquet", "options": {}},
         "schemaString": json.dumps({"type": "struct", "fields": schema_of(kind, form)}),
-        "partitionColumns": list(PARTITION_COLUMNS),
+        "partitionColumns": list(partitioned_by(kind)),
         "configuration": {
             FORMAT_PROPERTY: FORMAT,
             KIND_PROPERTY: kind,

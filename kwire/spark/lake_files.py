@@ -18,6 +18,8 @@ from kwire.clock import SystemRandom
 from kwire.log.files import LockedError, SystemFiles, write_atomically
 from kwire.spark.usage import UsageError
 
+S3_SCHEMES = ("s3", "s3a", "s3n")
+NO_STORE = "No FileSystem for scheme"
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 
 
@@ -154,10 +156,33 @@ class HadoopLakeFiles:
         self._jvm = spark._jvm
         conf = spark._jsc.hadoopConfiguration()
         self._path_of: Any = self._jvm.org.apache.hadoop.fs.Path
-        self._system = self._path_of(self.root).getFileSystem(conf)
+        self._system = self._reached(conf)
         streaming = self._jvm.org.apache.spark.sql.execution.streaming.checkpointing
         manager = getattr(getattr(streaming, "CheckpointFileManager$"), "MODULE$")
         self._manager = manager.create(self._path_of(self.root), conf)
+
+    def _reached(self, conf: Any) -> Any:
+        """The file system, asked for the folder; UsageError where it cannot be reached: without its
+        classes, its bucket, who may read it, or where it is."""
+        try:
+            place = self._path_of(self.root)
+            system = place.getFileSystem(conf)
+            system.exists(place)
+        except Exception as error:
+            raise UsageError(f"{self.root}: {self._reason(error)}") from None
+        return system
+
+    def _reason(self, error: Exception) -> str:
+        text = store_error(str(getattr(error, "java_exception", None) or error))
+        if not any(word in text for word in ("ClassNotFoundException", NO_STORE)):
+            return text
+        scheme = self.root.partition(":")[0]
+        if scheme not in S3_SCHEMES:
+            return f"{text}; --packages GROUP:ARTIFACT:VERSION brings its connector"
+        version = self._jvm.org.apache.hadoop.util.VersionInfo.getVersion()
+        where = "" if scheme == "s3a" else f" as s3a:{self.root.partition(':')[2]}"
+        package = f"org.apache.hadoop:hadoop-aws:{version}"
+        return f"its connector is not there; reached{where} with --packages {package}"
 
     def _path(self, path: str) -> Any:
         return self._path_of(f"{self.root}/{path}" if path else self.root)
@@ -229,6 +254,18 @@ class HadoopLakeFiles:
     def hold(self, path: str) -> int | None:
         """Stores keep nothing to a process."""
         return None
+
+
+def store_error(text: str) -> str:
+    """One line of what a Java exception says of a store, with the innermost cause.
+
+    >>> store_error("java.io.IOException: a/b\\nCaused by: x.y.NoBucket: no such bucket")
+    'NoBucket: no such bucket'
+    """
+    causes = re.findall(r"Caused by: ([^\n]+)", text)
+    line = causes[-1] if causes else (text.strip().splitlines() or [""])[0]
+    name, colon, rest = line.partition(": ")
+    return f"{name.rpartition('.')[2]}{colon}{rest}"[:400]
 
 
 def is_local(location: str) -> bool:

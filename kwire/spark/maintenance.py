@@ -9,7 +9,7 @@ files that no version of the last week names go with VACUUM, under `--maintain-o
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from kwire.clock import SystemClock, SystemRandom
@@ -63,15 +63,21 @@ def maintain(spark: Any, options: argparse.Namespace, progress: Progress) -> dic
     if not (expires or options.compact or options.maintain_only):
         return result
     files = open_lake_files(options.lake, spark)
-    tables = [
-        DeltaTable(spark, lake.table_path(files.root, kind, topic))
+    found = [
+        (kind, topic, DeltaTable(spark, lake.table_path(files.root, kind, topic)))
         for kind, topic in lake.table_folders(files)
     ]
-    for table in tables:
-        table.check_log()
-        lake.read_state(table)
+    tables = [table for _, _, table in found]
+    states = [lake.read_state(checked(table)) for table in tables]
     if expires:
-        result["expired_files"] = expire(tables, options)
+        # The newest record of a key has no age; and what waits to become one is kept.
+        merged = {
+            topic: lake.offsets_of(state)
+            for (kind, topic, _), state in zip(found, states)
+            if kind == lake.LATEST
+        }
+        old = [(table, merged.get(topic)) for kind, topic, table in found if kind != lake.LATEST]
+        result["expired_files"] = expire(old, options)
     for table in tables:
         if progress.stopping:
             break
@@ -81,6 +87,12 @@ def maintain(spark: Any, options: argparse.Namespace, progress: Progress) -> dic
         if options.maintain_only:
             table.vacuum(max(options.keep_replaced, KEEP_S) / 3600)
     return result
+
+
+def checked(table: DeltaTable) -> DeltaTable:
+    """The table; FinalError where its log is damaged."""
+    table.check_log()
+    return table
 
 
 class OldFile(NamedTuple):
@@ -111,25 +123,38 @@ def expired(
     return gone
 
 
-def expire(tables: list[DeltaTable], options: argparse.Namespace) -> int:
+def expire(
+    tables: Sequence[tuple[DeltaTable, Mapping[int, int] | None]], options: argparse.Namespace
+) -> int:
     """Retention by whole files; offsets stay, so that nothing is archived again.
 
     First what is older than the days, then the oldest of all tables above the size. The newest time
-    of a file counts; one that has none is kept."""
+    of a file counts; one that has none is kept. Beside each table stands up to which offsets its
+    records are in the table of newest ones, None without such a table."""
     from pyspark.sql import functions as f
 
     now_ms = SystemClock().wall_ms()
     found: list[OldFile] = []
-    for at, table in enumerate(tables):
-        columns = ("path", f.col("size").alias("bytes"), f.unix_millis("last_time").alias("newest"))
+    for at, (table, merged) in enumerate(tables):
+        columns = (
+            "path",
+            "partition",
+            "last_offset",
+            f.col("size").alias("bytes"),
+            f.unix_millis("last_time").alias("newest"),
+        )
         rows = table.files().select(*columns).where("newest is not null").collect()
-        found += [OldFile(row.newest, row.path, row.bytes, at) for row in rows]
+        found += [
+            OldFile(row.newest, row.path, row.bytes, at)
+            for row in rows
+            if merged is None or (row.last_offset or 0) < merged.get(row.partition, 0)
+        ]
     before_ms = None
     if options.retention_days is not None:
         before_ms = (now_ms // DAY_MS - options.retention_days) * DAY_MS
     limit = None if options.retention_mb is None else int(options.retention_mb * 1e6)
     gone = expired(found, before_ms, limit)
-    for at, table in enumerate(tables):
+    for at, (table, _) in enumerate(tables):
         paths = [file.path for file in gone if file.table == at]
         if paths:
             table.sync((), table.remove(paths, now_ms))

@@ -69,7 +69,10 @@ def register(spark: Any, options: argparse.Namespace, progress: Progress) -> lis
         archive = Archive(options.lake, spark, "--lake", options.moment)
         named = [name for name in archive.topics if name in text]
         for table in archive.select(named):
-            views[f"archive:{table.topic}"] = views[table.topic] = table.frame()
+            views[f"archive:{table.topic}"] = views[table.topic] = table.frame(whole=True)
+        for name in archive.latest:
+            if f"latest:{name}" in text:
+                views[f"latest:{name}"] = archive.newest(name).frame(whole=True)
     for name, frame in views.items():
         # A view of several parts would be one of a database.
         frame.createOrReplaceTempView(f"`{name}`")
@@ -126,7 +129,8 @@ JOB = Job(
     name="query",
     summary="SQL over the topics of lakes and clusters, by their names",
     description="Run one SQL query. A topic's name is a table of the lake, or of the cluster\n"
-    "where the lake has none; `archive:NAME` and `topic:NAME` say which. Bytes that are text\n"
+    "where the lake has none; `archive:NAME` and `topic:NAME` say which, `latest:NAME` is the\n"
+    "newest record of each key. Bytes that are text\n"
     "are shown as text.",
     example="kwire spark query --lake /data/lake 'SELECT count(*) FROM clicks'",
     add_options=add_options,

@@ -163,7 +163,7 @@ class Replay:
         for topic, partition in self.sources:
             target = self.targets[topic]
             self.needed[target] = max(self.needed.get(target, 0), partition + 1)
-        self._check_targets(missing_too=not self.options.create)
+        self.there = self._check_targets(missing_too=not self.options.create)
 
     def _check_targets(self, *, missing_too: bool) -> dict[str, TopicInfo]:
         """The target topics. UsageError for one that has too few partitions, or is missing."""
@@ -186,11 +186,13 @@ class Replay:
 
         `largest`: of each source topic the bytes of the largest record.
         """
-        if self.options.create:
-            for target, count in self.needed.items():
-                partitions = self.options.create_partitions or count
-                self.cluster.create_topic(target, partitions, self._configs(target, largest))
-        found = self._check_targets(missing_too=True)
+        found = self.there
+        missing = {target: n for target, n in self.needed.items() if target not in found}
+        for target, count in missing.items():
+            partitions = self.options.create_partitions or count
+            self.cluster.create_topic(target, partitions, self._configs(target, largest))
+        if missing:
+            found = self._check_targets(missing_too=True)
         self.partitions = {target: len(info.partitions) for target, info in found.items()}
         self.target_partitions = partitions_of(found)
         self.limits = {

@@ -32,10 +32,17 @@ AVRO_JAR = "spark-avro"
 DELTA_SETTINGS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    # So many partitions' offsets go into a version's checksum file; by default a hundred.
+    "spark.databricks.delta.setTransactionsInCrc.maxAllowed": "1000",
+    # The names of all files would go into it as well, and be compared with the whole log at each
+    # commit where the machine's time zone is another than UTC.
+    "spark.databricks.delta.allFilesInCrc.enabled": "false",
 }
 LOCAL_SHUFFLE_PARTITIONS = 8
 # An Arrow batch of large records: whichever of records and bytes is reached first ends it.
-ARROW_BATCH_BYTES = 64 << 20
+ARROW_BATCH_BYTES = 16 << 20
+# A task holds what it reads at a time of a file: at most so many records.
+READ_BATCH_RECORDS = 64
 HEARD_BYTES_MAX = 1 << 20
 # What stands in a pipe behind what was written to it before the session was there.
 READY = b"\0ready\0"
@@ -111,6 +118,11 @@ def open_session(
         "spark.sql.streaming.kafka.useDeprecatedOffsetFetching": "false",
         # Others' readers have statistics of these, not of the older form.
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+        "spark.sql.parquet.columnarReaderBatchSize": str(READ_BATCH_RECORDS),
+        # The size of a page and of a row group is looked at from the first record on, by default
+        # from the hundredth: so many large ones are more than a task has memory for.
+        "spark.hadoop.parquet.page.size.row.check.min": "1",
+        "spark.hadoop.parquet.block.size.row.check.min": "1",
     }
     if needs_delta:
         settings |= DELTA_SETTINGS
@@ -134,6 +146,7 @@ def open_session(
     heard = contextlib.nullcontext() if submitted or "spark.log.level" in own else quiet_start()
     with _own_signals(), heard:
         spark = builder.getOrCreate()
+    _say_nothing_of_accumulators(spark.sparkContext)
     if needs_delta:
         _check_class(spark, "Delta", "org.apache.spark.sql.delta.DeltaLog", delta_package)
     if needs_avro:
@@ -182,6 +195,13 @@ def quiet_start() -> Iterator[None]:
         with contextlib.suppress(OSError):
             os.write(own, bytes(heard))
         raise
+
+
+def _say_nothing_of_accumulators(context: Any) -> None:
+    """PySpark has a server that the JVM reports to. Where the JVM ends it writes a traceback to
+    stderr; why nothing works any more is told by `lost_jvm`."""
+    if (server := getattr(context, "_accumulatorServer", None)) is not None:
+        server.handle_error = lambda *_: None
 
 
 @contextlib.contextmanager
@@ -293,15 +313,20 @@ def _own_settings(
         os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(paths))
     wanted = ((KAFKA_JAR, needs_kafka), (DELTA_JAR, needs_delta), (AVRO_JAR, needs_avro))
     needed = [name for name, is_wanted in wanted if is_wanted]
+    packages: list[str] = []
     if needed and options.jars:
         settings["spark.jars"] = ",".join(jars_in(options.jars, needed))
     elif needed:
         from pyspark import __version__
 
-        packages = {
+        known = {
             KAFKA_JAR: f"{CONNECTOR}:{connector_version(__version__)}",
             DELTA_JAR: delta_package(__version__),
             AVRO_JAR: avro_package(__version__),
         }
-        settings["spark.jars.packages"] = ",".join(packages[name] for name in needed)
+        packages = [known[name] for name in needed]
+    if more := getattr(options, "packages", None):
+        packages += more.split(",")
+    if packages:
+        settings["spark.jars.packages"] = ",".join(dict.fromkeys(packages))
     return settings

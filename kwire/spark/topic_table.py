@@ -51,6 +51,7 @@ class Transaction(Protocol):
     def read(self, names: Iterable[str]) -> dict[str, int]: ...
     def write(self, frame: Any, prefix: str, codec: str) -> list[AddedFile]: ...
     def cut(self, limits: Mapping[int, int], prefix: str, codec: str) -> bool: ...
+    def replace(self, changed: Any, prefix: str, codec: str) -> list[AddedFile]: ...
     def commit(
         self,
         applications: Mapping[str, int],
@@ -66,7 +67,7 @@ class Table(Protocol):
     path: str
 
     def state(self, version: int | None = None) -> TableState | None: ...
-    def begin(self) -> Transaction: ...
+    def begin(self, *, by_checksum: bool = False) -> Transaction: ...
     def check_log(self) -> None: ...
     def reaches(self) -> dict[int, int]: ...
     def sync(self, files: Iterable[AddedFile], version: int | None = None) -> None: ...
@@ -83,47 +84,17 @@ class Added(NamedTuple):
     dead_letters: list[AddedFile]
 
 
-class TopicTable:
-    """The tables of one topic, opened by one session."""
+class SessionTables:
+    """What the tables of one topic have in common under one session of a writer."""
 
-    def __init__(
-        self,
-        root: str,
-        topic: str,
-        writer: Writer,
-        open_table: Callable[[str], Table],
-        *,
-        form: lake.Form | None,
-    ) -> None:
+    def __init__(self, topic: str, writer: Writer, form: lake.Form | None = None) -> None:
         self.topic = topic
         self.writer = writer
         self.offsets: dict[int, int] = {}
-        self.columns: Mapping[str, Type] = {}
         self._form = form
         self._session_id = lake.SESSION_ID + writer.name
         self._sessions: dict[str, int] = {}
         self._clock = SystemClock()
-        self.records = open_table(lake.table_path(root, lake.RECORDS, topic))
-        self.dead_letters = open_table(lake.table_path(root, lake.DEAD_LETTERS, topic))
-        self._has_dead = form is not None
-
-    def open(self, topic_id: str) -> int:
-        """Become the only session of this writer's name; make the table where there is none.
-
-        Returns how many files of attempts that did not end were removed. Raises UsageError for a
-        table that is not this topic's archive, FinalError for a topic that was made anew and for a
-        table that another program has changed.
-        """
-        self._take(self.records, lake.RECORDS, topic_id)
-        # Also without decoding: what was begun with it may have left dead letters behind.
-        self._has_dead = self._form is not None or self.dead_letters.state() is not None
-        if self._has_dead:
-            self._take(self.dead_letters, lake.DEAD_LETTERS, topic_id)
-        self.load()
-        self._check_reach()
-        self._remove_unfinished()
-        # Those of older sessions: nothing of them can be committed any more.
-        return self.remove_left_overs(everything=True)
 
     def _take(self, table: Table, kind: str, topic_id: str) -> None:
         table.check_log()
@@ -165,10 +136,83 @@ class TopicTable:
                 f"--lake: {table.path} has {lake.FORGETTING_PROPERTY}: it would forget what was "
                 "archived; unset it"
             )
-        if state.partitioned_by != lake.PARTITION_COLUMNS:
+        if state.partitioned_by != lake.partitioned_by(kind):
             raise UsageError(f"--lake: {table.path} is partitioned by {state.partitioned_by}")
         if self._form is not None and kind == lake.RECORDS:
             lake.check_form(table.path, state, self._form)
+
+    def _confirm(self, table: Table, state: TableState) -> None:
+        if state.applications.get(self._session_id) != self._sessions[table.path]:
+            raise FinalError(f"another {self.writer.name!r} has taken over this lake")
+
+    def _begin(self, table: Table, ranges: Mapping[int, tuple[int, int]] | None) -> Transaction:
+        # The log was read at the opening; what is committed since is in the checksums.
+        transaction = table.begin(by_checksum=True)
+        if transaction.state is None:
+            raise FinalError(f"{table.path} is gone")
+        self._confirm(table, transaction.state)
+        names = {lake.OFFSET_ID + str(n): start for n, (start, _) in (ranges or {}).items()}
+        found = transaction.read([self._session_id, *names])
+        for number, (start, _) in (ranges or {}).items():
+            if found[lake.OFFSET_ID + str(number)] > start:
+                raise self._by_another((self.topic, number))
+        return transaction
+
+    def _commit(self, table: Table, transaction: Transaction, offsets: Mapping[int, int]) -> None:
+        named = {lake.OFFSET_ID + str(number): offset for number, offset in offsets.items()}
+        assert transaction.state is not None
+        before = transaction.state.applications
+        try:
+            version = transaction.commit(named, time_ms=self._clock.wall_ms())
+        except ConflictError:
+            state = lake.read_state(table)
+            self._confirm(table, state)
+            for name in named:
+                if state.applications.get(name) != before.get(name):
+                    number = int(name.removeprefix(lake.OFFSET_ID))
+                    raise self._by_another((self.topic, number)) from None
+            raise
+        table.sync((), version)
+
+    def _by_another(self, key: Partition) -> FinalError:
+        return FinalError(f"{key[0]}-{key[1]} is archived by another writer of this lake")
+
+
+class TopicTable(SessionTables):
+    """The tables of one topic, opened by one session."""
+
+    def __init__(
+        self,
+        root: str,
+        topic: str,
+        writer: Writer,
+        open_table: Callable[[str], Table],
+        *,
+        form: lake.Form | None,
+    ) -> None:
+        super().__init__(topic, writer, form)
+        self.columns: Mapping[str, Type] = {}
+        self.records = open_table(lake.table_path(root, lake.RECORDS, topic))
+        self.dead_letters = open_table(lake.table_path(root, lake.DEAD_LETTERS, topic))
+        self._has_dead = form is not None
+
+    def open(self, topic_id: str) -> int:
+        """Become the only session of this writer's name; make the table where there is none.
+
+        Returns how many files of attempts that did not end were removed. Raises UsageError for a
+        table that is not this topic's archive, FinalError for a topic that was made anew and for a
+        table that another program has changed.
+        """
+        self._take(self.records, lake.RECORDS, topic_id)
+        # Also without decoding: what was begun with it may have left dead letters behind.
+        self._has_dead = self._form is not None or self.dead_letters.state() is not None
+        if self._has_dead:
+            self._take(self.dead_letters, lake.DEAD_LETTERS, topic_id)
+        self.load()
+        self._check_reach()
+        self._remove_unfinished()
+        # Those of older sessions: nothing of them can be committed any more.
+        return self.remove_left_overs(everything=True)
 
     def _check_reach(self) -> None:
         """FinalError where rows lie that no archive has accounted for."""
@@ -205,10 +249,6 @@ class TopicTable:
         # Of those that were committed the answer may have been lost.
         self._remove_unfinished()
         return self.remove_left_overs()
-
-    def _confirm(self, table: Table, state: TableState) -> None:
-        if state.applications.get(self._session_id) != self._sessions[table.path]:
-            raise FinalError(f"another {self.writer.name!r} has taken over this lake")
 
     def begin_at(self, offsets: Mapping[int, int]) -> None:
         """Commit where partitions begin of which there is nothing yet."""
@@ -251,37 +291,6 @@ class TopicTable:
         self._commit(self.records, records, ends)
         self.offsets |= ends
         return added
-
-    def _begin(self, table: Table, ranges: Mapping[int, tuple[int, int]] | None) -> Transaction:
-        transaction = table.begin()
-        if transaction.state is None:
-            raise FinalError(f"{table.path} is gone")
-        self._confirm(table, transaction.state)
-        names = {lake.OFFSET_ID + str(n): start for n, (start, _) in (ranges or {}).items()}
-        found = transaction.read([self._session_id, *names])
-        for number, (start, _) in (ranges or {}).items():
-            if found[lake.OFFSET_ID + str(number)] > start:
-                raise self._by_another((self.topic, number))
-        return transaction
-
-    def _commit(self, table: Table, transaction: Transaction, offsets: Mapping[int, int]) -> None:
-        named = {lake.OFFSET_ID + str(number): offset for number, offset in offsets.items()}
-        assert transaction.state is not None
-        before = transaction.state.applications
-        try:
-            version = transaction.commit(named, time_ms=self._clock.wall_ms())
-        except ConflictError:
-            state = lake.read_state(table)
-            self._confirm(table, state)
-            for name in named:
-                if state.applications.get(name) != before.get(name):
-                    number = int(name.removeprefix(lake.OFFSET_ID))
-                    raise self._by_another((self.topic, number)) from None
-            raise
-        table.sync((), version)
-
-    def _by_another(self, key: Partition) -> FinalError:
-        return FinalError(f"{key[0]}-{key[1]} is archived by another writer of this lake")
 
     def remove_left_overs(self, *, everything: bool = False) -> int:
         """Remove files that this session wrote and no commit names (`everything`: older sessions of

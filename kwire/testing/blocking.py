@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
@@ -14,19 +15,22 @@ T = TypeVar("T")
 
 class BlockingClient:
     """Connects with its first call. A test on a loop of its own may use it too: the broker runs
-    elsewhere."""
+    elsewhere. Threads of a test may share it."""
 
     def __init__(self, bootstrap: Callable[[], str]) -> None:
         self._bootstrap = bootstrap
         self._thread: LoopThread | None = None
+        self._beginning = threading.Lock()
         self._cluster: tuple[str, Cluster] | None = None
 
     def run(self, work: Callable[[Cluster], Awaitable[T]]) -> T:
         """What `work` returns or raises, within a minute."""
-        if self._thread is None:
-            self._thread = LoopThread("kwire-testing-client")
-            self._thread.start()
-        return self._thread.run(self._do(work))
+        with self._beginning:
+            if self._thread is None:
+                self._thread = LoopThread("kwire-testing-client")
+                self._thread.start()
+            thread = self._thread
+        return thread.run(self._do(work))
 
     def disconnect(self) -> None:
         """Forget what is known of the cluster; the next call connects anew."""
@@ -43,11 +47,14 @@ class BlockingClient:
     async def _do(self, work: Callable[[Cluster], Awaitable[T]]) -> T:
         address = self._bootstrap()
         if self._cluster is None or self._cluster[0] != address:
-            await self._forget()
-            self._cluster = address, Cluster(ConnectionSettings(address, "kwire-testing"))
+            before, made = self._cluster, Cluster(ConnectionSettings(address, "kwire-testing"))
+            self._cluster = address, made
+            if before is not None:
+                await before[1].close()
+            return await work(made)
         return await work(self._cluster[1])
 
     async def _forget(self) -> None:
-        if self._cluster is not None:
-            await self._cluster[1].close()
-            self._cluster = None
+        before, self._cluster = self._cluster, None
+        if before is not None:
+            await before[1].close()

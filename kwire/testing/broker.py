@@ -32,6 +32,10 @@ SMALL_INTERNAL_TOPICS = {
 `__consumer_offsets` a first consumer of librdkafka's waits for a second."""
 
 
+DIRECTORIES = ("log.dirs", "log.dir", "metadata.log.dir")
+"""All of a broker's state is in one directory, which is its own: tests would meet there."""
+
+
 class Broker:
     """One broker, a context manager of both kinds (`with`, `async with`).
 
@@ -39,7 +43,7 @@ class Broker:
     configs, beside those that `kwire serve` has by default for developers; internal topics have
     one partition. Faults on command are possible in a thread, and in a process with `faults=True`.
     Without `directory` its data is temporary: it outlives `stop` and `kill`, and ends with the
-    context. `port=0` picks a port, which it keeps.
+    context. `port=0` picks a port, which it keeps. TypeError and ValueError for what is no config.
     """
 
     def __init__(
@@ -53,7 +57,7 @@ class Broker:
         port: int = 0,
     ) -> None:
         self.host = host
-        self._config = setting_texts(config or {})
+        self._config = setting_texts(config or {}, DIRECTORIES, "accepted is Broker(directory=...)")
         self._temporary = None
         if directory is None:
             self._temporary = tempfile.mkdtemp(prefix="kwire-testing-")
@@ -66,6 +70,7 @@ class Broker:
             self._runner = ThreadRunner("broker", self._settings, port=port, is_durable=is_durable)
         self._client = BlockingClient(lambda: self.bootstrap)
         self._is_process = process
+        self._is_closed = False
         self._snapshots: list[Snapshot] = []
 
     def _settings(self, port: int) -> Mapping[str, str]:
@@ -108,6 +113,7 @@ class Broker:
         return self._start()
 
     def _start(self, going_on_as: bytes = b"") -> Self:
+        self._check_open()
         try:
             self._runner.start(going_on_as)
         except BaseException:
@@ -151,6 +157,7 @@ class Broker:
     def snapshot(self) -> Snapshot:
         """Keep its state as it is now: topics, records, offsets, groups, transactions, configs. It
         goes on meanwhile; what is not acknowledged yet may be in it or not. BrokerFailed."""
+        self._check_open()
         if not self._runner.port:
             raise BrokerFailed("a broker has no state to be kept before its first start")
         taken = self._runner.while_still(
@@ -166,6 +173,7 @@ class Broker:
         and nothing has happened, for one that this broker cannot have."""
         if not isinstance(snapshot, Snapshot):
             raise TypeError(f"restore({snapshot!r}): expected what snapshot() has given")
+        self._check_open()
         snapshot.check(self._options())
         self._client.disconnect()
         self._runner.kill()
@@ -174,6 +182,7 @@ class Broker:
 
     def reset(self) -> Self:
         """Begin anew without anything, on the same port; connections are cut. BrokerFailed."""
+        self._check_open()
         self._client.disconnect()
         self._runner.kill()
         if self.directory.exists():
@@ -195,11 +204,18 @@ class Broker:
                 made.close()
                 raise
 
+    def _check_open(self) -> None:
+        """BrokerFailed after the end of its data."""
+        if self._is_closed and self._temporary is not None:
+            raise BrokerFailed("the broker is closed, and its data is gone: make another one")
+
     def _options(self) -> dict[str, str]:
         return dict(self._settings(0))
 
     def close(self) -> None:
-        """End it, its snapshots, and its data if that is temporary."""
+        """End it, its snapshots, and its data if that is temporary: it cannot start again then.
+        Nothing when that was said before."""
+        self._is_closed = True
         try:
             for taken in self._snapshots:
                 taken.close()

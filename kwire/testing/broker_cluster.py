@@ -19,6 +19,7 @@ from kwire.node.early_topics import SETTING as EARLY_TOPICS
 from kwire.protocol import messages as m
 from kwire.protocol import uuids
 from kwire.testing.blocking import BlockingClient
+from kwire.testing.broker import DIRECTORIES
 from kwire.testing.brokers.copies import clear_soon
 from kwire.testing.brokers.process_runner import ProcessRunner
 from kwire.testing.brokers.relays import Address, Relays
@@ -34,6 +35,14 @@ from kwire.testing.topics import Topic
 CLIENTS, BROKERS, CONTROLLER = "PLAINTEXT", "BROKERS", "CONTROLLER"
 BROKERS_MAX = 9
 ASK_TIMEOUT_S = 5.0
+OWN_CONFIGS = (
+    *DIRECTORIES,
+    *("process.roles", "node.id", "broker.id", "listeners", "advertised.listeners"),
+    *("listener.security.protocol.map", "inter.broker.listener.name", "controller.listener.names"),
+    *("security.inter.broker.protocol", "controller.quorum.voters"),
+    "controller.quorum.bootstrap.servers",
+)
+"""What makes brokers one cluster, differs from broker to broker, or leads to them."""
 
 
 class ClusterBroker:
@@ -133,8 +142,11 @@ class Cluster:
     ) -> None:
         if not 1 <= brokers <= BROKERS_MAX:
             raise ValueError(f"brokers={brokers!r}: accepted are 1 to {BROKERS_MAX}")
-        self._config = setting_texts(config or {})
+        self._config = setting_texts(
+            config or {}, OWN_CONFIGS, "the brokers of a cluster have it from the cluster"
+        )
         self._is_process, self._has_faults = process, faults
+        self._is_closed = False
         self._directory = Path(tempfile.mkdtemp(prefix="kwire-testing-"))
         self._relays = Relays()
         self._parted: set[frozenset[int]] = set()
@@ -240,6 +252,7 @@ class Cluster:
 
     def start(self) -> Self:
         """Start all brokers that do not run, and wait until they serve."""
+        self._check_open()
         from concurrent.futures import ThreadPoolExecutor
 
         waiting = [broker for broker in self if not broker.is_running]
@@ -259,7 +272,10 @@ class Cluster:
             broker.stop()
 
     def close(self) -> None:
-        """End all brokers and their data."""
+        """End all brokers and their data; nothing when that was said before."""
+        if self._is_closed:
+            return
+        self._is_closed = True
         try:
             self.heal()
             self._client.close()
@@ -275,6 +291,7 @@ class Cluster:
         """Keep the state of all brokers as it is at one moment, at which none of them does
         anything: as `Broker.snapshot`. What is on its way between them is not in it, as if all
         of them had been killed. BrokerFailed."""
+        self._check_open()
         resumed = [one for one in self if one.is_running and not one.is_paused]
         taken: dict[int, Snapshot] = {}
         try:
@@ -337,7 +354,13 @@ class Cluster:
                 made.close()
                 raise
 
+    def _check_open(self) -> None:
+        """BrokerFailed after the end of its data."""
+        if self._is_closed:
+            raise BrokerFailed("the cluster is closed, and its data is gone: make another one")
+
     def _end_life(self) -> None:
+        self._check_open()
         self._client.disconnect()
         for broker in self:
             broker.kill()

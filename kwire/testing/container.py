@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import NoReturn, Self
 
 from kwire.config.environment import settings_of
 from kwire.testing.broker import Broker
@@ -17,6 +17,7 @@ class KafkaContainer:
         self.image = image
         self.port = port
         self._config: dict[str, str] = {}
+        self._port = 0
         self._broker: Broker | None = None
 
     def __enter__(self) -> Self:
@@ -39,9 +40,38 @@ class KafkaContainer:
             self._config[name] = text
         return self
 
+    def with_envs(self, **envs: str) -> Self:
+        """Several at once."""
+        for key, value in envs.items():
+            self.with_env(key, value)
+        return self
+
+    def with_bind_ports(self, container: int | str, host: int | None = None) -> Self:
+        """The broker is at `host`, whichever port of a container is meant; None picks one."""
+        self._port = host or 0
+        return self
+
+    def with_exposed_ports(self, *_: int | str) -> Self:
+        """A broker's port is always there."""
+        return self
+
+    def with_name(self, name: str) -> Self:
+        """Nothing has this name."""
+        return self
+
+    def with_kwargs(self, **_: object) -> Self:
+        """What a container engine would be told."""
+        return self
+
+    def __getattr__(self, name: str) -> NoReturn:
+        known = ", ".join(sorted(each for each in vars(type(self)) if not each.startswith("_")))
+        raise AttributeError(
+            f"KafkaContainer has no {name}, as there is no container; accepted: {known}"
+        )
+
     def start(self, timeout: float = 30) -> Self:
         """Start the broker; BrokerFailed with its log."""
-        self._broker = Broker(config=self._config).start()
+        self._broker = Broker(config=self._config, port=self._port).start()
         return self
 
     def stop(self, force: bool = True, delete_volume: bool = True) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Self
 
-from kwire.faults.errors import FaultError
+from kwire.faults.errors import ANOTHER, FaultError
 from kwire.faults.kinds import Acts, Given
 from kwire.faults.rules import parse_rule
 from kwire.testing.brokers.runner import BrokerFailed, FaultControl, Runner
@@ -132,7 +132,8 @@ class Faults:
                 runner.faults.add(given)
                 return
             except FaultError as error:
-                if ELSEWHERE not in str(error) or at == len(self._runners) - 1:
+                is_elsewhere = ELSEWHERE in str(error) or ANOTHER in str(error)
+                if not is_elsewhere or at == len(self._runners) - 1:
                     raise
 
     def _lose_power(self) -> Fault:

@@ -5,8 +5,8 @@ It is loaded by every run of pytest, so that it imports nothing before a fixture
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Callable, Generator, Iterator
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import pytest
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 MARKER = "kafka"
 OPTIONS = ("brokers", "config", "process", "faults")
 LOG_CHARACTERS = 20_000
+
+T = TypeVar("T")
 
 _running = pytest.StashKey["dict[str, Any]"]()
 
@@ -41,7 +43,7 @@ def kafka(request: pytest.FixtureRequest) -> Iterator[Broker | Cluster]:
     if brokers == 1:
         from kwire.testing.broker import Broker
 
-        with Broker(**options) as broker:
+        with _made(lambda: Broker(**options)) as broker:
             yield _shown(request, "kafka", broker)
     else:
         yield from _cluster(request, "kafka", brokers, options)
@@ -59,8 +61,16 @@ def _cluster(
 ) -> Iterator[Cluster]:
     from kwire.testing.broker_cluster import Cluster
 
-    with Cluster(brokers, **options) as cluster:
+    with _made(lambda: Cluster(brokers, **options)) as cluster:
         yield _shown(request, name, cluster)
+
+
+def _made(make: Callable[[], T]) -> T:
+    """What a marker says of its brokers, in one line where they cannot have it."""
+    try:
+        return make()
+    except (TypeError, ValueError) as error:
+        pytest.fail(f"pytest.mark.kafka: {error}", pytrace=False)
 
 
 def _options(request: pytest.FixtureRequest) -> dict[str, Any]:

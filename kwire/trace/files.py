@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import stat
 import sys
 import zlib
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ LINE_CHARACTERS_MAX = 64 << 20
 COMPRESSION = 1
 """The fastest: whoever is traced waits for it."""
 STDOUT = "-"
+OWNER_ALONE = 0o600
 
 
 class TraceError(Exception):
@@ -85,7 +87,9 @@ class TraceWriter:
         self._file: IO[bytes] = sys.stdout.buffer
         if self._is_own:
             flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
-            self._file = os.fdopen(os.open(path, flags, 0o600), "wb")
+            self._file = os.fdopen(os.open(path, flags, OWNER_ALONE), "wb")
+            if stat.S_ISREG(os.fstat(self._file.fileno()).st_mode):
+                os.fchmod(self._file.fileno(), OWNER_ALONE)  # one that was there before, too
         self._out: IO[bytes] | gzip.GzipFile = self._file
         if path.endswith(".gz"):
             self._out = gzip.GzipFile("", "wb", COMPRESSION, self._file)

@@ -325,6 +325,8 @@ def test_adm_9_what_a_broker_cannot_be_told(conn):
         ("max.connections", "0"),
         ("max.connections.per.ip", "0"),
         ("max.connections.per.ip.overrides", "bad"),
+        ("max.connections.per.ip.overrides", "[::1]:3"),
+        ("max.connections.per.ip.overrides", "a b:3"),
         ("log.retention.ms", "0"),
         ("log.roll.ms", "0"),
         ("log.segment.bytes", "13"),

@@ -351,6 +351,15 @@ FAULTS = tuple(f"tests/system/testing/test_fault_{name}.py" for name in ("client
 """What clients do about faults: minutes of their timeouts."""
 LONG_FAULTS = tuple(f"--ignore={path}" for path in FAULTS)
 
+SPARK_JOBS = {
+    "archives": ("pipeline", "frames", "oddities"),
+    "lakes": ("tables", "trouble", "beside", "decoded"),
+    "mirrors": ("mirror", "on_kafka", "kills"),
+    "connector": ("connector", "transactions", "secure", "latest"),
+}
+"""Tests of Spark's jobs that share a session: each costs half a minute of a core before it is as
+quick as it gets."""
+
 TEST: tuple[Group, ...] = (
     # Sessions that end, times that must pass: four minutes of little work, beside the others.
     Group("cases", cases, 600, modules=("kio",), real=True, cores=0),
@@ -462,16 +471,13 @@ GATE: tuple[Group, ...] = (
     *(
         Group(
             f"spark {name}",
-            pytest_group(f"compat_tests/spark/jobs/test_{name}.py"),
-            900,
+            pytest_group(*(f"compat_tests/spark/jobs/test_{file}.py" for file in files)),
+            1800,
             tools=("java", "mvn"),
             modules=("pyspark", "pandas"),
             real=True,
         )
-        for name in (
-            *("pipeline", "frames", "connector", "mirror", "kills", "oddities", "on_kafka"),
-            *("transactions", "trouble", "beside", "secure", "tables"),
-        )
+        for name, files in SPARK_JOBS.items()
     ),
     Group(
         "spark",

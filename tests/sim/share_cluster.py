@@ -6,7 +6,7 @@ moved, records deleted and configs changed; in some histories producers write in
 members see committed records alone. Then everything heals, members accept what comes until nothing
 is left, all nodes begin anew, and logs and dead letters are compared with what was seen.
 
-    python -m tests.sim.share_cluster SEED [RUNS] [--mutation NAME] [--transcript]
+    python -m tests.sim.share_cluster SEED [RUNS] [--mutation NAME]
 
 prints a line for each seed.
 """
@@ -14,18 +14,14 @@ prints a line for each seed.
 from __future__ import annotations
 
 import asyncio
-import gc
-import logging
 import sys
-import time
 from collections.abc import Callable, Mapping
 
 from kwire.client.admin import Admin
 from kwire.client.cluster import Cluster as Client
 from kwire.client.configs import Resource
 from kwire.client.errors import ClientError
-from kwire.client.fetching import Fetcher
-from kwire.client.offsets import EARLIEST, LATEST
+from kwire.client.offsets import EARLIEST
 from kwire.client.producer import Outgoing, Producer
 from kwire.protocol import dead_letter_headers as named
 from kwire.protocol import messages as m
@@ -37,9 +33,9 @@ from tests.sim.client import Retry, RoutingClient
 from tests.sim.cluster import IDS, Cluster
 from tests.sim.driving import end_all, run_until
 from tests.sim.faults import Faults, Plan
-from tests.sim.model import Violation
 from tests.sim.mutations import applied
 from tests.sim.share_checker import DeadLetter, Log, Place, ShareChecker
+from tests.sim.share_histories import KINDS, lead_by, read_topic, run_by_command
 from tests.sim.share_worker import MILDLY, Orders, Worker, asked
 
 TOPIC, DEAD, GROUP = "jobs", "dlq.jobs", "workers"
@@ -48,19 +44,6 @@ LIMITS = (3, 4)
 LOCKS_MS = (1000, 2000)
 START_LIMIT_S, DRAIN_LIMIT_S, END_LIMIT_S = 60.0, 120.0, 300.0
 ANEW_S = 4.0
-KINDS = (
-    "kill",
-    "power loss",
-    "one-way partition",
-    "partition",
-    "isolation",
-    "resets",
-    "slow network",
-    "slow disk",
-    "frozen process",
-    "stop in order",
-    "changing leaders",
-)
 DEEDS = ("move", "move records", "vanish", "vanish", "delete", "configure")
 SETTINGS = {
     "share.coordinator.state.topic.num.partitions": "2",
@@ -361,17 +344,7 @@ class ShareClusterHistory:
         for at in range(2, 0, -1):
             other = self.below(at + 1)
             replicas[at], replicas[other] = replicas[other], replicas[at]
-        shape = m.AlterPartitionReassignmentsRequest
-        partition = shape.ReassignablePartition(partition_index=index, replicas=replicas)
-        request = shape(topics=[shape.ReassignableTopic(name=topic, partitions=[partition])])
-        await self.client.ask(self.client.any_broker(), request, 0)
-        elect = m.ElectLeadersRequest(
-            topic_partitions=[
-                m.ElectLeadersRequest.TopicPartitions(topic=topic, partitions=[index])
-            ],
-            timeout_ms=2000,
-        )
-        await self.client.ask(self.client.any_broker(), elect, 2)
+        await lead_by(self.client, topic, index, replicas)
 
     async def _vanish(self) -> None:
         """A member's process ends, or its machine; another begins in its place."""
@@ -503,13 +476,14 @@ class ShareClusterHistory:
         """What there is at the end."""
         admin = Admin(client)
         starts = await admin.offsets.of_topic(TOPIC, EARLIEST)
+        seen = await read_topic(client, TOPIC, committed_only=self.plan.is_committed)
         logs = {
             index: Log(starts[index], {record.offset: record.value or b"" for record in records})
-            for index, records in (await _read(client, TOPIC, self.plan.is_committed)).items()
+            for index, records in seen.items()
         }
         letters: list[DeadLetter] = []
         if DEAD in {topic.name for topic in await admin.topics.listed()}:
-            for records in (await _read(client, DEAD, False)).values():
+            for records in (await read_topic(client, DEAD, committed_only=False)).values():
                 letters += map(_letter, records)
         return logs, letters
 
@@ -518,23 +492,6 @@ def _check(code: int, otherwise: Callable[[], None]) -> None:
     if code:
         otherwise()
         raise Retry(str(code))
-
-
-async def _read(client: Client, topic: str, committed_only: bool) -> dict[int, list[Record]]:
-    """All that is visible of a topic, by partition."""
-    offsets = Admin(client).offsets
-    starts = await offsets.of_topic(topic, EARLIEST)
-    ends = await offsets.of_topic(topic, LATEST)
-    fetcher = Fetcher(client, committed_only=committed_only, wait_ms=50)
-    found: dict[int, list[Record]] = {}
-    for index, offset in starts.items():
-        records = found[index] = []
-        while offset < ends[index]:
-            answer = (await fetcher.fetch({(topic, index): offset})).get((topic, index))
-            if answer is not None:
-                records += answer.records
-                offset = answer.next_offset
-    return found
 
 
 def _letter(record: Record) -> DeadLetter:
@@ -546,30 +503,7 @@ def _letter(record: Record) -> DeadLetter:
 def main() -> int:
     from tests.sim.share_cluster_mutations import AIMED, MUTATIONS
 
-    arguments = sys.argv[1:]
-    mutation = None
-    if "--mutation" in arguments:
-        at = arguments.index("--mutation")
-        mutation = arguments[at + 1]
-        del arguments[at : at + 2]
-    first = int(arguments[0]) if arguments else 1
-    runs = int(arguments[1]) if len(arguments) > 1 else 1
-    logging.disable(logging.CRITICAL)
-    failed = 0
-    for seed in range(first, first + runs):
-        begin_s = time.process_time()
-        with applied(mutation, MUTATIONS):
-            history = ShareClusterHistory(seed, AIMED.get(mutation or ""))
-            try:
-                history.run()
-                outcome = "ok"
-            except (Violation, AssertionError) as error:
-                outcome = f"FAILED: {error}"
-                failed += 1
-        cpu_s = time.process_time() - begin_s
-        print(f"seed {seed}: {cpu_s:.1f} s of CPU, {history.told()}: {outcome}", flush=True)
-        gc.collect()
-    return 1 if failed else 0
+    return run_by_command(ShareClusterHistory, MUTATIONS, AIMED)
 
 
 if __name__ == "__main__":

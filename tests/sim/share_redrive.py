@@ -13,10 +13,7 @@ prints a line for each seed.
 from __future__ import annotations
 
 import asyncio
-import gc
-import logging
 import sys
-import time
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -27,12 +24,9 @@ from kwire.client.cluster import Cluster as Client
 from kwire.client.dead_letters.filters import EVERYTHING
 from kwire.client.dead_letters.redrive import Sent, Told
 from kwire.client.errors import ClientError
-from kwire.client.fetching import Fetcher
-from kwire.client.offsets import EARLIEST, LATEST
 from kwire.client.producer import Outgoing, Producer
 from kwire.client.transactional_producer import TransactionalProducer
 from kwire.protocol import dead_letter_headers as named
-from kwire.protocol import messages as m
 from kwire.protocol.records import Record
 from kwire.testing.simulation import SimulatedHost, Simulation
 from tests.sim.checkers import Checkers
@@ -42,25 +36,13 @@ from tests.sim.driving import end_all, run_until
 from tests.sim.faults import Faults, Plan
 from tests.sim.model import Violation
 from tests.sim.mutations import applied
+from tests.sim.share_histories import KINDS, lead_by, read_topic, run_by_command
 from tests.sim.share_worker import asked
 
 TOPIC, DEAD, GROUP = "jobs", "dlq.jobs", "workers"
 PARTITIONS, PROGRAMS = 2, 2
 ORIGINALS, BURIED_FIRST = 60, 20
 START_LIMIT_S, END_LIMIT_S = 60.0, 300.0
-KINDS = (
-    "kill",
-    "power loss",
-    "one-way partition",
-    "partition",
-    "isolation",
-    "resets",
-    "slow network",
-    "slow disk",
-    "frozen process",
-    "stop in order",
-    "changing leaders",
-)
 SETTINGS = {
     "transaction.state.log.num.partitions": "2",
     "transaction.state.log.replication.factor": "3",
@@ -202,7 +184,7 @@ class RedriveHistory:
         producer = Producer(client)
         for at in range(ORIGINALS):
             await producer.send(TOPIC, [Outgoing(value=b"%d" % at, partition=at % PARTITIONS)])
-        for index, records in (await _read(client, TOPIC)).items():
+        for index, records in (await read_topic(client, TOPIC, committed_only=True)).items():
             self.unburied += [(index, record.offset) for record in records]
         for at in range(len(self.unburied) - 1, 0, -1):
             other = self.below(at + 1)
@@ -332,15 +314,8 @@ class RedriveHistory:
         replicas = list(IDS)
         first = self.below(len(replicas))
         replicas = replicas[first:] + replicas[:first]
-        kind = m.AlterPartitionReassignmentsRequest
-        partition = kind.ReassignablePartition(partition_index=index, replicas=replicas)
-        request = kind(topics=[kind.ReassignableTopic(name=topic, partitions=[partition])])
-        elects = m.ElectLeadersRequest
-        named_one = elects.TopicPartitions(topic=topic, partitions=[index])
         try:
-            await self.client.ask(self.client.any_broker(), request, 0)
-            election = elects(topic_partitions=[named_one], timeout_ms=2000)
-            await self.client.ask(self.client.any_broker(), election, 2)
+            await lead_by(self.client, topic, index, replicas)
             self.seen["moves"] += 1
         except (ClientError, Retry):
             await self.client.pause()
@@ -371,54 +346,14 @@ class RedriveHistory:
     async def _read_both(
         client: Client,
     ) -> tuple[dict[int, list[Record]], dict[int, list[Record]]]:
-        return await _read(client, DEAD), await _read(client, TOPIC)
-
-
-async def _read(client: Client, topic: str) -> dict[int, list[Record]]:
-    """All that is committed of a topic, by partition."""
-    offsets = Admin(client).offsets
-    starts = await offsets.of_topic(topic, EARLIEST)
-    ends = await offsets.of_topic(topic, LATEST)
-    fetcher = Fetcher(client, committed_only=True, wait_ms=50)
-    found: dict[int, list[Record]] = {}
-    for index, offset in starts.items():
-        records = found[index] = []
-        while offset < ends[index]:
-            answer = (await fetcher.fetch({(topic, index): offset})).get((topic, index))
-            if answer is not None:
-                records += answer.records
-                offset = answer.next_offset
-    return found
+        letters = await read_topic(client, DEAD, committed_only=True)
+        return letters, await read_topic(client, TOPIC, committed_only=True)
 
 
 def main() -> int:
     from tests.sim.share_redrive_mutations import AIMED, MUTATIONS
 
-    arguments = sys.argv[1:]
-    mutation = None
-    if "--mutation" in arguments:
-        at = arguments.index("--mutation")
-        mutation = arguments[at + 1]
-        del arguments[at : at + 2]
-    first = int(arguments[0]) if arguments else 1
-    runs = int(arguments[1]) if len(arguments) > 1 else 1
-    logging.disable(logging.CRITICAL)
-    failed = 0
-    for seed in range(first, first + runs):
-        begin_s = time.process_time()
-        with applied(mutation, MUTATIONS):
-            history = RedriveHistory(seed, AIMED.get(mutation or ""))
-            try:
-                history.run()
-                outcome = "ok"
-            except (Violation, AssertionError) as error:
-                outcome = f"FAILED: {error}"
-                failed += 1
-        cpu_s = time.process_time() - begin_s
-        print(f"seed {seed}: {cpu_s:.1f} s of CPU, {history.told()}: {outcome}", flush=True)
-        gc.collect()
-    print(f"{failed} of {runs} failed")
-    return 1 if failed else 0
+    return run_by_command(RedriveHistory, MUTATIONS, AIMED)
 
 
 if __name__ == "__main__":

@@ -7,16 +7,14 @@ import gc
 import pytest
 
 from tests.sim.application import quiet
-from tests.sim.model import Violation
-from tests.sim.mutations import applied
 from tests.sim.share_cluster import ShareClusterHistory
 from tests.sim.share_cluster_mutations import AIMED, MUTATIONS, SEEDS
+from tests.sim.share_histories import is_found
 from tests.support.effort import seeds
 
 __all__ = ["quiet"]  # a fixture of every test here
 
 HISTORIES = 3
-SEEDS_FROM_PIN = 8
 MUTATIONS_MIN = 12
 
 
@@ -30,16 +28,9 @@ def test_records_come_until_they_are_acknowledged_whatever_fails(seed: int) -> N
 
 @pytest.mark.parametrize("name", sorted(MUTATIONS))
 def test_a_mutation_is_found(name: str) -> None:
-    """By its pinned seed, or one of the next: any change of the code changes every history."""
-    for seed in range(SEEDS[name], SEEDS[name] + SEEDS_FROM_PIN):
-        with applied(name, MUTATIONS):
-            try:
-                ShareClusterHistory(seed, AIMED[name]).run()
-            except Violation:
-                return
-            finally:
-                gc.collect()
-    pytest.fail(f"{name} is not found by {SEEDS_FROM_PIN} seeds from {SEEDS[name]} on")
+    assert is_found(
+        lambda seed: ShareClusterHistory(seed, AIMED[name]), name, MUTATIONS, SEEDS[name]
+    )
 
 
 @pytest.mark.parametrize("plan", sorted({id(plan): name for name, plan in AIMED.items()}.values()))

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+import platform
 import subprocess
 import sys
+import time
+import uuid
 from pathlib import Path
 
 import pytest
@@ -94,6 +97,14 @@ REFUSED = {
     "socket.socket": "import socket; socket.socket()",
     "subprocess.Popen": "import subprocess; subprocess.run(['true'])",
     "loop.subprocess_exec": "await asyncio.create_subprocess_exec('true')",
+    "os.kill": "import os; os.kill(os.getpid(), 0)",
+    "os.execv": "import os; os.execvp('true', ['true'])",
+    "os.posix_spawnp": "import os; os.posix_spawnp('true', ['true'], {})",
+    "signal.signal": "import signal; signal.signal(signal.SIGUSR1, signal.SIG_IGN)",
+    "signal.setitimer": "import signal; signal.setitimer(signal.ITIMER_REAL, 0)",
+    "_thread.start_new_thread": "import _thread; _thread.start_new_thread(print, ())",
+    "select.select": "import select; select.select([], [], [], 0)",
+    "a selector": "import selectors; selectors.DefaultSelector()",
     "confluent_kafka.Producer": "import confluent_kafka; confluent_kafka.Producer({})",
 }
 
@@ -131,6 +142,30 @@ def test_what_cannot_be_simulated_fails_by_its_name() -> None:
 
     for call, source in REFUSED.items():
         asyncio.run(one(call, source))
+
+
+def test_every_clock_and_name_of_the_machine_is_the_run_s() -> None:
+    """clock_gettime, asctime, times, uname, getnode and getppid were the machine's."""
+
+    async def look() -> list[object]:
+        async with simulated_cluster(1, minutes=0, brokers=1):
+            told: list[object] = []
+            for _ in range(2):
+                told += [
+                    round(time.clock_gettime(time.CLOCK_REALTIME) - time.time(), 2),
+                    round(time.clock_gettime(time.CLOCK_MONOTONIC) - time.monotonic(), 2),
+                    time.clock_gettime_ns(time.CLOCK_REALTIME) // 10**9 - int(time.time()),
+                    time.asctime() == time.ctime(),
+                    round(os.times().elapsed - time.monotonic(), 2),
+                ]
+                await asyncio.sleep(600)
+            told += [os.uname().nodename, platform.node(), uuid.getnode(), os.getppid()]
+            return told
+
+    first = asyncio.run(look())
+    assert first[:10] == [0, 0, 0, True, 0] * 2
+    assert first[10] == first[11] == "app"
+    assert asyncio.run(look()) == first
 
 
 PROGRAM = """

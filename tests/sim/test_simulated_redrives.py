@@ -7,8 +7,7 @@ import gc
 import pytest
 
 from tests.sim.application import quiet
-from tests.sim.model import Violation
-from tests.sim.mutations import applied
+from tests.sim.share_histories import is_found
 from tests.sim.share_redrive import RedriveHistory
 from tests.sim.share_redrive_mutations import AIMED, MUTATIONS, SEEDS
 from tests.support.effort import seeds
@@ -16,7 +15,6 @@ from tests.support.effort import seeds
 __all__ = ["quiet"]  # a fixture of every test here
 
 HISTORIES = 3
-SEEDS_FROM_PIN = 8
 
 
 @pytest.mark.parametrize("seed", seeds(HISTORIES))
@@ -29,16 +27,7 @@ def test_each_original_is_sent_once_whatever_fails(seed: int) -> None:
 
 @pytest.mark.parametrize("name", sorted(MUTATIONS))
 def test_a_mutation_of_redrives_is_found(name: str) -> None:
-    """By its pinned seed, or one of the next: any change of the code changes every history."""
-    for seed in range(SEEDS[name], SEEDS[name] + SEEDS_FROM_PIN):
-        with applied(name, MUTATIONS):
-            try:
-                RedriveHistory(seed, AIMED[name]).run()
-            except Violation:
-                return
-            finally:
-                gc.collect()
-    pytest.fail(f"{name} is not found by {SEEDS_FROM_PIN} seeds from {SEEDS[name]} on")
+    assert is_found(lambda seed: RedriveHistory(seed, AIMED[name]), name, MUTATIONS, SEEDS[name])
 
 
 @pytest.mark.parametrize("plan", sorted({id(plan): name for name, plan in AIMED.items()}.values()))

@@ -8,6 +8,8 @@ import signal
 import subprocess
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Self
 
 LIMIT_S = 60.0
@@ -34,6 +36,15 @@ class ProxyProcess:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """It stands still inside of the block; clients that connect are held by the system."""
+        self._process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self._process.send_signal(signal.SIGCONT)
 
     def stop(self) -> int:
         """End it; its exit status."""

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import os
 import pathlib
+import random
 import signal
 import subprocess
 import time
 from collections.abc import Callable
+from functools import partial
 
+from kwire.testing.cluster import Broker
 from tests.support import kafka_client as client
 from tests.support.kafka_client import Sent
 
 WAIT_S = 300
+KILL_WITHIN_S = 4.0
 RECORDS = 20_000
 BASE_MS = 1_760_000_000_000
 
@@ -54,5 +58,44 @@ def kill(process: subprocess.Popen[str]) -> None:
     """kill -9 of the driver and its JVM."""
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
+    assert process.stdout is not None
+    process.stdout.close()
+
+
+def _is_on_its_way(
+    process: subprocess.Popen[str], progress: Callable[[], int], before: int
+) -> bool:
+    return progress() != before or process.poll() is not None
+
+
+def run_with_random_kills(
+    seed: int,
+    start: Callable[[], subprocess.Popen[str]],
+    progress: Callable[[], int],
+    brokers: list[Broker],
+    log: pathlib.Path,
+) -> None:
+    """Two to four runs that are cut off at random moments behind their first progress, by kill -9
+    of the driver or of a broker (which comes back); then runs until one ends well."""
+    rng = random.Random(seed)
+    for _ in range(rng.randint(2, 4)):
+        process = start()
+        before = progress()
+        wait_until(partial(_is_on_its_way, process, progress, before), None, log)
+        while process.poll() is None:
+            try:
+                process.wait(rng.uniform(0, KILL_WITHIN_S))
+            except subprocess.TimeoutExpired:
+                if rng.random() < 0.6:
+                    kill(process)
+                    break
+                broker = rng.choice(brokers)
+                broker.kill()
+                broker.start()
+        assert process.returncode in (0, -signal.SIGKILL), log.read_text()[-3000:]
+        if process.stdout is not None:
+            process.stdout.close()
+    process = start()
+    assert process.wait(WAIT_S) == 0, log.read_text()[-3000:]
     assert process.stdout is not None
     process.stdout.close()

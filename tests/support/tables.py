@@ -14,6 +14,21 @@ from kwire.spark.delta import AddedFile, ConflictError, TableState
 Rows = list[tuple[int, int]]
 
 
+def key_of(offset: int) -> int:
+    """The key of a record."""
+    return offset % 4
+
+
+def is_tombstone(offset: int) -> bool:
+    return offset % 7 == 0
+
+
+def compacted(rows: Rows) -> Rows:
+    """What compaction leaves of rows in the order of their offsets."""
+    last = {(number, key_of(at)): at for number, at in sorted(rows)}
+    return sorted((number, at) for (number, _), at in last.items() if not is_tombstone(at))
+
+
 class KilledError(BaseException):
     """The process ends here."""
 
@@ -83,7 +98,7 @@ class FakeTable:
     def check_log(self) -> None:
         pass
 
-    def begin(self) -> FakeTransaction:
+    def begin(self, *, by_checksum: bool = False) -> FakeTransaction:
         return FakeTransaction(self)
 
     def reaches(self) -> dict[int, int]:
@@ -119,6 +134,7 @@ class FakeTransaction:
         self._read: set[str] = set()
         self._files: dict[str, Rows] = {}
         self._cut: Mapping[int, int] | None = None
+        self._replaced: set[tuple[int, int]] = set()
 
     def read(self, names: Iterable[str]) -> dict[str, int]:
         wanted = list(names)
@@ -142,6 +158,10 @@ class FakeTransaction:
         rows = self.table.tables.rows(self.table.path)
         return any(offset >= limits.get(number, 0) for number, offset in rows)
 
+    def replace(self, changed: Rows, prefix: str, codec: str) -> list[AddedFile]:
+        self._replaced = {(number, key_of(at)) for number, at in changed}
+        return self.write([row for row in changed if not is_tombstone(row[1])], prefix, codec)
+
     def commit(
         self,
         applications: Mapping[str, int],
@@ -157,6 +177,11 @@ class FakeTransaction:
             limits = self._cut or {}
             commit.files = {
                 path: [(n, at) for n, at in rows if at < limits.get(n, 0)]
+                for path, rows in commit.files.items()
+            }
+        for commit in self.table.commits if self._replaced else ():
+            commit.files = {
+                path: [(n, at) for n, at in rows if (n, key_of(at)) not in self._replaced]
                 for path, rows in commit.files.items()
             }
         self.table.commits.append(Commit(dict(applications), dict(self._files), metadata))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import socketserver
+import struct
 import threading
 from pathlib import Path
 
@@ -78,7 +79,12 @@ def test_a_leader_that_dies_is_told_in_words(tmp_path: Path) -> None:
         topic = json.loads(statistics)["topics"].get("orders", {"partitions": {}})
         under_way.append(sum(one["msgs_inflight"] for one in topic["partitions"].values()))
 
-    with Cluster(3) as cluster, ProxyProcess(cluster.bootstrap, "--explain") as proxy:
+    # Who stands still keeps its partitions until it is killed.
+    config = {"broker.session.timeout.ms": 60_000}
+    with (
+        Cluster(3, config=config) as cluster,
+        ProxyProcess(cluster.bootstrap, "--explain") as proxy,
+    ):
         orders = cluster.topic("orders").create()
         producer = confluent_kafka.Producer(
             {
@@ -284,6 +290,18 @@ def test_what_is_no_kafka_request_ends_its_connection_alone(tmp_path: Path) -> N
     assert "the client sends no Kafka request" in proxy.out
 
 
+def test_a_client_that_is_gone_before_it_is_accepted_is_no_fault(tmp_path: Path) -> None:
+    """It has no address any more when the proxy asks for it."""
+    options = ("--trace", str(tmp_path / "a.trace"))
+    with Broker() as broker, ProxyProcess(broker.bootstrap, *options) as proxy:
+        host, port = proxy.address.split(":")
+        with proxy.paused(), socket.create_connection((host, int(port)), 30) as client:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        assert kwire("info", "-q", "-b", proxy.address).returncode == 0
+        proxy.stop()
+        assert proxy.errors == ""
+
+
 def test_nobody_at_the_target_is_said(tmp_path: Path) -> None:
     with ProxyProcess("127.0.0.1:1", "--explain") as proxy:
         assert kwire("info", "-q", "-b", proxy.address, "--timeout", "20").returncode == 1
@@ -334,6 +352,37 @@ def test_what_cannot_be_is_told_in_one_line(arguments: list[str], told: str) -> 
     assert refused.returncode in (1, 2)
     assert told in refused.stderr
     assert refused.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        {"api": "Fetch", "key": 1, "version": 12, "body": {"topics": None}},
+        {
+            "api": "Metadata",
+            "key": 3,
+            "version": 9,
+            "client_id": "\ud800",
+            "body": {"topics": None},
+        },
+        {"api": "Metadata", "key": 3, "version": 9, "body": {"topics": [{"name": "\ud800"}]}},
+    ],
+    ids=["no list", "client id", "name"],
+)
+def test_a_request_that_nobody_can_send_ends_no_replay(
+    request_: dict[str, object], tmp_path: Path
+) -> None:
+    lines = [
+        {"event": "trace", "ms": 0, "format": 1, "kept_bytes": 0, "filters": {}},
+        {"event": "open", "ms": 0, "connection": 1, "client": "a:1", "broker": "b:1"},
+        {"event": "request", "ms": 1, "connection": 1, "id": 1, "bytes": 9, **request_},
+    ]
+    path = tmp_path / "odd.trace"
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    with Broker() as broker:
+        played = kwire("trace", "replay", str(path), broker.bootstrap)
+    assert played.stderr == ""
+    assert "1 requests" in played.stdout or "requests left out" in played.stdout, played.stdout
 
 
 def test_traces_that_cannot_be_replayed_are_told_in_one_line(tmp_path: Path) -> None:

@@ -31,7 +31,9 @@ Lines = list[dict[str, Any]]
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Broker]:
-    with Broker(options={**PROPERTIES, "log.cleaner.backoff.ms": "100"}) as started:
+    """Records here are of 1970: retention would take them 30 seconds after its start."""
+    options = {**PROPERTIES, "log.cleaner.backoff.ms": "100", "log.retention.ms": "-1"}
+    with Broker(options=options) as started:
         yield started
 
 
@@ -379,7 +381,13 @@ def test_progress_that_is_none_and_topics_that_are_missing_are_told_in_one_line(
             member_id="",
             topics=[topic],
         )
-        assert client.call(request, 8).topics[0].partitions[0].error_code == 0
+
+        def is_committed() -> bool:
+            return int(client.call(request, 8).topics[0].partitions[0].error_code) == 0
+
+        find = m.FindCoordinatorRequest(key_type=0, coordinator_keys=[progress_group(group)])
+        client.call(find, 4)
+        wait_for(is_committed, "the offset is committed")
         set_group_config(client, "lost", errors_deadletterqueue_topic_name="dlq.nowhere")
     cases = {
         (group,): "not the progress of a redrive",

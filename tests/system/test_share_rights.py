@@ -24,6 +24,7 @@ SETTINGS = {
     "transaction.state.log.num.partitions": "1",
     "share.coordinator.state.topic.num.partitions": "1",
     "group.share.assignment.interval.ms": "0",
+    "log.retention.ms": "-1",  # records here are of 1970
 }
 NEEDED = (
     (Operation.DESCRIBE_CONFIGS, ResourceType.GROUP, "g", "group g: "),

@@ -31,6 +31,33 @@ def options_of(*arguments: str) -> argparse.Namespace:
     return options
 
 
+class Batches(Progress):
+    """Progress of an archive that others wait for: a round of theirs for each batch."""
+
+    def __init__(self) -> None:
+        super().__init__("archive", quiet=True)
+        self._changed = threading.Condition()
+        self._batches = 0
+        self.over = False
+
+    def add(self, records: int, size_bytes: int, lag: int | None = None, what: str = "") -> None:
+        super().add(records, size_bytes, lag, what)
+        with self._changed:
+            self._batches += 1
+            self._changed.notify_all()
+
+    def end(self) -> None:
+        with self._changed:
+            self.over = True
+            self._changed.notify_all()
+
+    def next(self, seen: int) -> int:
+        """Wait for a batch behind the first `seen`, or for the end; how many there are."""
+        with self._changed:
+            self._changed.wait_for(lambda: self.over or self._batches > seen)
+            return self._batches
+
+
 def test_upkeep_beside_an_archive_and_readers(
     broker: Broker, run: Run, spark: Any, tmp_path: pathlib.Path
 ) -> None:
@@ -49,7 +76,8 @@ def test_upkeep_beside_an_archive_and_readers(
     options = options_of(
         *("-b", at, "--topics", topic, "--lake", place, "--batch-records", "500", "--once"),
     )
-    writer = archive.Archiver(options, Progress("archive", quiet=True), spark)
+    batches = Batches()
+    writer = archive.Archiver(options, batches, spark)
     writer.open()
     keeping = options_of(
         "--lake",
@@ -63,27 +91,27 @@ def test_upkeep_beside_an_archive_and_readers(
     )
     reading = parser_of(replay.JOB).parse_args(["-b", at, "--lake", place])
     replay.JOB.check(reading)
-    over = threading.Event()
 
     def keep_up() -> int:
-        done = 0
+        done = seen = 0
         # Settings of writes are a session's: a job of its own has one of its own.
         own = spark.newSession()
         while True:
-            last = over.is_set()
+            seen, last = batches.next(seen), batches.over
             done += maintain(own, keeping, Progress("m", quiet=True))["compacted_files"]
             if last:
                 return done
 
     def read() -> int:
-        looks = 0
-        while not over.is_set():
-            seen = Archive(place, spark, "--lake")
-            (table,) = seen.select(None)
-            rows = archive_frame(spark, seen, reading).select("partition", "offset")
+        looks = number = 0
+        while not batches.over:
+            lake = Archive(place, spark, "--lake")
+            (table,) = lake.select(None)
+            rows = archive_frame(spark, lake, reading).select("partition", "offset")
             archived = sum(offsets_of(table.state).values())
             assert rows.count() == rows.distinct().count() == archived
             looks += 1
+            number = batches.next(number)
         return looks
 
     with ThreadPoolExecutor(2) as threads:
@@ -91,7 +119,7 @@ def test_upkeep_beside_an_archive_and_readers(
         try:
             writer.run()
         finally:
-            over.set()
+            batches.end()
         assert keeper.result() > 0
         assert reader.result() > 0
     sides = ("-b", at, "--left", f"topic:{topic}", "--right", f"archive:{place}")

@@ -187,14 +187,17 @@ def test_avro_becomes_columns_that_grow(
     assert told[10].startswith(f"schema {loop_id}: Spark does not take it")
     assert told[12].startswith(f"no Avro of schema {first_id}")
     # Whoever reads the archive has the values as JSON, and every record is there.
-    asked = run("query", "--lake", lake, f"SELECT count(*) FROM `{topic}`")
-    assert asked.status == 0, asked.stderr
+    asked = "get_json_object(valueJson, '$.home.city') = valueDecoded.home.city"
+    asked = run("query", "--lake", lake, f"SELECT offset FROM `{topic}` WHERE {asked}")
+    assert asked.summary is not None, asked.stderr
+    assert (asked.status, asked.summary["rows"]) == (0, 1), asked.stderr
     audited = run("audit", "-b", at, "--left", f"topic:{topic}", "--right", f"archive:{lake}")
     assert audited.status == 0, audited.summary
     # One line, before any work: another decoder, another form.
     before = support.commits(lake)
     for options, words in (
         (("--decode", "json"), "--decode json: .* has decoded its values as avro"),
+        (("--decode", "protobuf"), "--decode protobuf: .* has decoded its values as avro"),
         (("--decode", "avro", "--decode-key", "json"), "--decode-key json: .* keys as avro"),
         (("--decode", "avro", "--flatten"), "--flatten: .* was archived without it"),
     ):

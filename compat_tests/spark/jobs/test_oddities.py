@@ -36,10 +36,11 @@ def test_a_lake_in_a_folder_with_any_name(broker: Broker, run: Run, tmp_path: pa
 
 
 def test_records_of_ten_megabytes(broker: Broker, run: Run, lake: str) -> None:
-    """20,000 of them were one Arrow batch: a batch ends at 64 MB as well."""
+    """20,000 of them were one Arrow batch: a batch ends at 16 MB as well. And a page of a file had
+    a hundred of them, which a task held when it wrote and read it."""
     at, large = broker.bootstrap, 24 << 20
     topic = client.create(at, max_message_bytes=large)
-    values = [b'"' + b"%d" % i + b"x" * (10 << 20) + b'"' for i in range(12)]
+    values = [b'"' + b"%d" % i + b"x" * (10 << 20) + b'"' for i in range(8)]
     limits = {"message.max.bytes": str(large)}
     client.send(at, topic, [Sent(0, None, value) for value in values], **limits)
     arguments = ("-b", at, "--topics", topic, "--lake", lake, "--once", "--decode", "json")

@@ -63,10 +63,12 @@ def test_random_records_survive(
     at = broker.bootstrap
     topic = client.create(at, partitions=3)
     client.send(at, topic, random_records(seed, 2500, 3), **{"compression.type": "zstd"})
-    done = run("archive", "-b", at, "--topics", topic, "--lake", lake, "--once")
+    small = ("--batch-records", "1300", "--compact", "--files-min", "2")
+    done = run("archive", "-b", at, "--topics", topic, "--lake", lake, "--once", *small)
     assert done.status == 0, done.stderr
     assert done.summary is not None
     assert done.summary["records"] == 2500
+    assert done.summary["compacted_files"] > 0
     again = run("archive", "-b", at, "--topics", topic, "--lake", lake, "--once")
     assert again.summary is not None
     assert again.summary["records"] == 0
@@ -259,6 +261,13 @@ def test_a_condition_that_only_spark_can_refuse_is_one_line_too(
         assert done.status == 2, done.stderr
         assert done.stderr.startswith(f"kwire spark replay: --where {condition}: "), done.stderr
         assert done.stderr.count("\n") == 1, done.stderr
+    for place, words in (
+        ("s3a://bucket/lake", "--packages org.apache.hadoop:hadoop-aws:"),
+        ("nothing://bucket/lake", "--packages GROUP:ARTIFACT:VERSION"),
+    ):
+        done = run("replay", "-b", at, "--lake", place, "--quiet")
+        assert (done.status, done.stderr.count("\n")) == (2, 1), done.stderr
+        assert words in done.stderr, done.stderr
 
 
 def test_a_lake_where_hadoop_reaches(spark: Any, tmp_path: pathlib.Path) -> None:

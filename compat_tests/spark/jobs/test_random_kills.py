@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import pathlib
-import random
-import signal
-import subprocess
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -16,49 +13,15 @@ from tests.support import kafka_client as client
 from tests.support import spark as support
 from tests.support.effort import seeds
 from tests.support.spark import Outcome
-from tests.support.spark_kills import RECORDS, WAIT_S, ends_of, fill, kill, wait_until
+from tests.support.spark_kills import RECORDS, ends_of, fill, run_with_random_kills
 
 Run = Callable[..., Outcome]
-KILL_WITHIN_S = 4.0
 
 
 @pytest.fixture
 def broker(tmp_path: pathlib.Path) -> Iterator[Broker]:
     with Broker(data_dir=tmp_path / "data") as running:
         yield running
-
-
-def run_with_random_kills(
-    seed: int,
-    start: Callable[[], subprocess.Popen[str]],
-    progress: Callable[[], int],
-    brokers: list[Broker],
-    log: pathlib.Path,
-) -> None:
-    """Two to four runs that are cut off at random moments behind their first progress, by kill -9
-    of the driver or of a broker (which comes back); then runs until one ends well."""
-    rng = random.Random(seed)
-    for _ in range(rng.randint(2, 4)):
-        process = start()
-        before = progress()
-        wait_until(lambda b=before, p=process: progress() != b or p.poll() is not None, None, log)
-        while process.poll() is None:
-            try:
-                process.wait(rng.uniform(0, KILL_WITHIN_S))
-            except subprocess.TimeoutExpired:
-                if rng.random() < 0.6:
-                    kill(process)
-                    break
-                broker = rng.choice(brokers)
-                broker.kill()
-                broker.start()
-        assert process.returncode in (0, -signal.SIGKILL), log.read_text()[-3000:]
-        if process.stdout is not None:
-            process.stdout.close()
-    process = start()
-    assert process.wait(WAIT_S) == 0, log.read_text()[-3000:]
-    assert process.stdout is not None
-    process.stdout.close()
 
 
 @pytest.mark.parametrize("seed", seeds(1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import pathlib
 import shutil
@@ -12,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from kwire.spark import convert, lake
+from kwire.spark import archive, convert, lake
 from kwire.spark.cluster import Cluster
 from kwire.spark.delta import DeltaTable
-from kwire.spark.job import Progress
+from kwire.spark.job import Progress, parser_of
 from kwire.spark.lake_files import LocalLakeFiles
 from kwire.testing.cluster import Broker
 from tests.support import kafka_client as client
@@ -98,6 +99,29 @@ def test_an_archive_goes_on_behind_foreign_commits_and_an_emptied_table(
     assert run(*arguments).status == 0
     rows = support.table(spark, lake, topic).select("partition", "offset").collect()
     assert sorted(map(tuple, rows)) == [(n, at) for n in (0, 1) for at in range(50, 60)]
+
+
+def test_a_batch_reads_no_log_again(broker: Broker, lake: str, spark: Any, jars: str) -> None:
+    """The whole log was read behind each commit, in four jobs of Spark: one writes the batch."""
+    at = broker.bootstrap
+    topic = client.create(at, partitions=2)
+    client.send(at, topic, numbered(0, 100))
+    arguments = ["-b", at, "--topics", topic, "--lake", lake, "--jars", jars]
+    options = parser_of(archive.JOB).parse_args([*arguments, "--batch-records", "20"])
+    archive.JOB.check(options)
+    one = archive.Archiver(options, Progress("archive", quiet=True), spark)
+    one.open()
+    context = spark._jsc.sc()
+
+    def newest_job() -> int:
+        context.listenerBus().waitUntilEmpty()
+        return int(context.statusStore().jobsList(None).apply(0).jobId())
+
+    seen = []
+    while one.batch():
+        seen.append(newest_job())
+    assert [later - before for before, later in itertools.pairwise(seen)] == [1] * 3
+    assert one.offsets() == {(topic, 0): 50, (topic, 1): 50}
 
 
 def test_damage_foreign_rows_and_newer_protocols_are_named(

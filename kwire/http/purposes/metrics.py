@@ -15,9 +15,10 @@ from prometheus_client.exposition import generate_latest as text_latest
 from prometheus_client.openmetrics.exposition import CONTENT_TYPE_LATEST as OPENMETRICS
 from prometheus_client.openmetrics.exposition import generate_latest as openmetrics_latest
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from kwire.http.app import refusal
 from kwire.http.local import LocalBroker, Refused
 from kwire.http.serving import Serving
 from kwire.metrics.blocks import decoded, label
@@ -56,7 +57,7 @@ class _Metrics:
                     self._broker.ask(PUSHES, {"after": str(self._pushes_read)}),
                 )
             except Refused as refused:
-                return JSONResponse({"error_code": 503, "message": str(refused)}, 503)
+                return refusal(503, str(refused))
             now_s = asyncio.get_running_loop().time()
             body = await asyncio.to_thread(self._body, told, pushes, now_s, as_openmetrics)
         return Response(body, media_type=OPENMETRICS if as_openmetrics else TEXT)

@@ -29,6 +29,9 @@ from kwire.security.authorizer import Requester
 logger = logging.getLogger(__name__)
 
 DECISIONS_KEPT = 16_384
+KEY_LENGTH_MAX = 1024
+"""Characters of a principal and a name: of longer ones, which anybody may ask about, decisions are
+not kept."""
 SLICE = 500
 """How many ACLs are put into the index in one go while requests wait."""
 UNUSABLE_NAMED = 20
@@ -132,6 +135,8 @@ class StandardAuthorizer:
                 allowed = allowed_operations(bits)
             else:
                 allowed = EVERY_OPERATION if self.allow_everyone else 0
+        if len(principal) + len(name) > KEY_LENGTH_MAX:
+            return allowed
         if len(self._decisions) >= DECISIONS_KEPT:
             self._decisions = {}
         self._decisions[key] = allowed

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
 from kwire.faults.kinds import Given
@@ -104,8 +104,11 @@ class Runner(Protocol):
         ...
 
 
-def setting_texts(config: Mapping[str, Setting]) -> dict[str, str]:
-    """Configs as Kafka writes them; TypeError names what is no config."""
+def setting_texts(
+    config: Mapping[str, Setting], own: Collection[str] = (), instead: str = ""
+) -> dict[str, str]:
+    """Configs as Kafka writes them; TypeError names what is no config, ValueError one of `own`:
+    those are the test broker's, and `instead` says what there is for them."""
     texts = {}
     for name, value in config.items():
         if not isinstance(name, str) or not isinstance(value, str | int | float):
@@ -113,5 +116,7 @@ def setting_texts(config: Mapping[str, Setting]) -> dict[str, str]:
                 f"config {name!r}: {value!r} is a {type(value).__name__}; "
                 "accepted are text, numbers, True and False"
             )
+        if name in own:
+            raise ValueError(f"config {name!r} is the test broker's own; {instead}")
         texts[name] = str(value).lower() if isinstance(value, bool) else str(value)
     return texts

@@ -6,15 +6,20 @@ real ones.
 
 from __future__ import annotations
 
+import _thread
 import concurrent.futures
 import multiprocessing.process
 import os
+import select
+import selectors
+import signal
 import socket
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 from kwire.testing.simulation import refusals
@@ -25,6 +30,23 @@ C_CLIENT_MODULES = {
     "confluent_kafka.cimpl": ("Producer", "Consumer"),
     "confluent_kafka.admin": ("AdminClient",),
     "confluent_kafka.aio": ("AIOProducer", "AIOConsumer"),
+}
+
+
+FUNCTIONS: dict[tuple[ModuleType, str], tuple[str, ...]] = {
+    (os, refusals.PROCESSES): (
+        *("fork", "forkpty", "posix_spawn", "posix_spawnp"),
+        *("execv", "execve", "spawnv", "spawnve", "spawnvp", "spawnvpe"),
+    ),
+    # Whoever has these process ids in the real world is none of the application's.
+    (os, refusals.SIGNALS): ("kill", "killpg", "abort", "_exit"),
+    (signal, refusals.SIGNALS): (
+        *("signal", "raise_signal", "pthread_kill", "alarm", "setitimer", "siginterrupt"),
+        *("pause", "sigwait", "sigwaitinfo", "sigtimedwait", "pthread_sigmask"),
+    ),
+    (_thread, refusals.THREADS): ("start_new_thread", "start_new", "start_joinable_thread"),
+    (select, refusals.SOCKETS): ("select", "poll", "epoll", "kqueue", "devpoll"),
+    (socket, refusals.NAMES): ("getaddrinfo", "gethostbyname", "gethostbyaddr", "gethostbyname_ex"),
 }
 
 
@@ -40,6 +62,10 @@ def replacements(world: refusals.World) -> list[Replacement]:
         _refusing(world, os, "system", "os.system", refusals.PROCESSES),
         _refusing(world, socket.socket, "__init__", "socket.socket", refusals.SOCKETS),
         _refusing(
+            world, selectors.SelectSelector, "select", "selectors.SelectSelector", refusals.SOCKETS
+        ),
+        _refusing(world, selectors.DefaultSelector, "__init__", "a selector", refusals.SOCKETS),
+        _refusing(
             world,
             multiprocessing.process.BaseProcess,
             "start",
@@ -51,11 +77,12 @@ def replacements(world: refusals.World) -> list[Replacement]:
         pool = getattr(concurrent.futures, name)
         instead = refusals.PROCESSES if name.startswith("Process") else refusals.THREADS
         found.append(_refusing(world, pool, "submit", f"{name}.submit", instead))
-    for name in ("fork", "posix_spawn"):
-        if hasattr(os, name):
-            found.append(_refusing(world, os, name, f"os.{name}", refusals.PROCESSES))
-    for name in ("getaddrinfo", "gethostbyname", "gethostbyaddr", "gethostbyname_ex"):
-        found.append(_refusing(world, socket, name, f"socket.{name}", refusals.NAMES))
+    for (where, instead), calls in FUNCTIONS.items():
+        found += [
+            _refusing(world, where, name, f"{where.__name__}.{name}", instead)
+            for name in calls
+            if hasattr(where, name)
+        ]
     found.append((socket, "gethostname", _host_name(socket.gethostname)))
     for module, names in C_CLIENT_MODULES.items():
         found += _c_clients(world, module, names)

@@ -47,6 +47,7 @@ def name_of_job(function: Callable[..., object]) -> str:
 THREADS = "it needs a thread; await it on the loop, or give the application a stand-in for it"
 PROCESSES = "it needs another process; `cluster.process(...)` runs a coroutine as one"
 SOCKETS = "it needs a real socket; asyncio.open_connection and asyncio.start_server are simulated"
+SIGNALS = "signals are those of the simulation: loop.add_signal_handler, process.stop() and kill()"
 BLOCKING = "it blocks the loop while no time passes; use `await asyncio.sleep(...)`"
 C_CLIENTS = "it is a client in C with threads of its own; aiokafka runs on the simulated loop"
 NAMES = "names are those of the simulation (`cluster.bootstrap`); loop.getaddrinfo is simulated"

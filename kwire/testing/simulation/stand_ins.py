@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import datetime
 import os
+import platform
 import random
 import sys
 import time
@@ -118,6 +119,44 @@ def _formatted(run: Run, format: str, *given: Any) -> str:
     return _strftime(format, *given) if given else _strftime(format, _localtime(run.wall_ns() / NS))
 
 
+_asctime = time.asctime
+
+
+def _told(run: Run, *given: Any) -> str:
+    return _asctime(*given) if given else _asctime(_localtime(run.wall_ns() / NS))
+
+
+_WALL_CLOCKS = tuple(
+    getattr(time, name)
+    for name in ("CLOCK_REALTIME", "CLOCK_REALTIME_COARSE", "CLOCK_TAI")
+    if hasattr(time, name)
+)
+
+
+def _clock_ns(run: Run, clk_id: int) -> int:
+    """Wall clocks show the host's time, all others the time since the start."""
+    run.look(LOOK_S)
+    return run.wall_ns() if clk_id in _WALL_CLOCKS else _monotonic_ns(run)
+
+
+def _clock_s(run: Run, clk_id: int) -> float:
+    return _clock_ns(run, clk_id) / NS
+
+
+_uname = getattr(os, "uname", None)
+
+
+def _system(run: Run) -> Any:
+    real = _uname()  # type: ignore[misc]
+    return os.uname_result((real.sysname, run.host_name(), *real[2:]))
+
+
+def _times(run: Run) -> os.times_result:
+    run.look(LOOK_S)
+    now_s = run.monotonic_s()
+    return os.times_result((now_s, 0.0, 0.0, 0.0, now_s))
+
+
 _UUID_EPOCH_100NS = 0x01B21DD213814000
 
 
@@ -217,12 +256,22 @@ def _replacements() -> list[Replacement]:
         (time, "localtime", _of_now(time.localtime)),
         (time, "gmtime", _of_now(time.gmtime)),
         (time, "ctime", _of_now(time.ctime)),
+        (time, "asctime", _told),
         (time, "strftime", _formatted),
         (uuid, "uuid1", _uuid1),
         (os, "urandom", lambda run, size: run.random_bytes(size)),
         (os, "getpid", lambda run: run.process_id()),
+        (os, "times", _times),
+        (platform, "node", lambda run: run.host_name()),
+        (uuid, "getnode", lambda run: run.process_id()),
         (random, "_urandom", lambda run, size: run.random_bytes(size)),
     ]
+    if hasattr(time, "clock_gettime"):
+        simulated.append((time, "clock_gettime", _clock_s))
+        simulated.append((time, "clock_gettime_ns", _clock_ns))
+    if hasattr(os, "uname"):
+        simulated.append((os, "uname", _system))
+        simulated.append((os, "getppid", lambda run: 1))
     for name in ("monotonic", "perf_counter", "process_time", "thread_time"):
         simulated.append((time, name, _seconds(lambda run: run.monotonic_s())))
         simulated.append((time, f"{name}_ns", _nanoseconds(_monotonic_ns)))

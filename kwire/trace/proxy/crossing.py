@@ -59,7 +59,8 @@ class Crossing(FrameConnection):
 
     def opened(self) -> None:
         self.transport.set_write_buffer_limits(WRITTEN_BYTES_HIGH, WRITTEN_BYTES_LOW)
-        peer = self.transport.get_extra_info("peername")
+        # One that has gone by now has no address any more.
+        peer = self.transport.get_extra_info("peername") or ("?", 0)
         host, port = self._leads_to.addresses[0]
         number = self._recorder.opened(shown(str(peer[0]), int(peer[1])), shown(host, port))
         self._dialogue = Dialogue(number, self._recorder.kept_bytes)

@@ -163,14 +163,15 @@ class Player:
         if isinstance(request, m.FetchRequest):
             if max(request.replica_id, request.replica_state.replica_id) >= 0:
                 raise Unsendable("asked by a broker")
-            for topic in request.topics:
-                for partition in topic.partitions:
+            for topic in request.topics or ():
+                for partition in topic.partitions or ():
                     partition.current_leader_epoch = -1  # those of here are others
         assert isinstance(request, kind)
         return request
 
     async def _open(self, line: _Line, event: Event) -> Connection:
-        settings = self._settings._replace(client_id=event.client_id or "")
+        client_id = (event.client_id or "").encode(errors="replace").decode()
+        settings = self._settings._replace(client_id=client_id)
         recorded = self._recorded_nodes.get(line.broker)
         node = None if recorded is None else self._known.translated(NODE, recorded)
         place = self._nodes.get(node) if isinstance(node, int) else None

@@ -19,7 +19,7 @@ from kwire.protocol import messages as m
 from kwire.testing import Cluster
 from kwire.testing.cluster import Cluster as Nodes
 from kwire.testing.waiting import wait_until
-from tests.support.cluster_fault_answers import ASKED, OTHER, started
+from tests.support.cluster_fault_answers import ASKED, OTHER, produce, started
 from tests.support.failing.clients import CLIENTS, Client, Sending
 from tests.support.wire import WireClient
 
@@ -52,6 +52,7 @@ class CommandedPair:
     @contextmanager
     def lag(self, topic: str) -> Iterator[None]:
         with self._cluster.faults.add("isr-shrink", topic=topic):
+            write(self.bootstrap, topic)
             wait_until(lambda: in_sync(self.bootstrap, topic) == [ASKED], timeout_s=LIMIT_S)
             yield
 
@@ -71,6 +72,7 @@ class KafkaPair:
         """The follower is stopped (SIGSTOP)."""
         self._nodes[OTHER].pause()
         try:
+            write(self.bootstrap, topic)
             wait_until(lambda: in_sync(self.bootstrap, topic) == [ASKED], timeout_s=LIMIT_S)
             yield
         finally:
@@ -99,6 +101,13 @@ def in_sync(bootstrap: str, topic: str) -> list[int]:
     with WireClient(bootstrap) as client:
         found: list[int] = client.topic(topic).partitions[0].isr_nodes
     return sorted(found)
+
+
+def write(bootstrap: str, topic: str) -> None:
+    """One record that waits for nobody: who has all that there is does not lag."""
+    request = produce(topic).copy(acks=1)
+    with WireClient(bootstrap) as client:
+        client.call(request, 9)
 
 
 def create(bootstrap: str, topic: str, configs: dict[str, str]) -> None:
@@ -151,16 +160,14 @@ def leader_moves(pair: Pair, client: Client, name: str) -> str:
 
 def coordinator_moves(pair: Pair, client: Client, name: str) -> str:
     create(pair.bootstrap, name, STRICT)
-    client.send(pair.bootstrap, name, [b"a"], Sending())
+    pair.move(OFFSETS, ASKED)
+    client.send(pair.bootstrap, name, [b"a"], Sending(idempotent=True))
 
     def between() -> None:
         pair.move(OFFSETS, OTHER)
-        client.send(pair.bootstrap, name, [b"b"], Sending())
+        client.send(pair.bootstrap, name, [b"b"], Sending(idempotent=True))
 
-    try:
-        return client.member(pair.bootstrap, name, name, between, commits=True)
-    finally:
-        pair.move(OFFSETS, ASKED)
+    return client.member(pair.bootstrap, name, name, between, commits=True)
 
 
 SCENES: dict[str, Callable[[Pair, Client, str], str]] = {

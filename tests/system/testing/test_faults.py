@@ -187,3 +187,19 @@ def test_an_old_fetch_of_offsets_is_refused_where_kafka_refuses_it(
     broker.faults.add("coordinator-moved", group="old")
     told = client.call(shape(group_id="old", topics=[topic]), 1).topics[0].partitions[0]
     assert (told.error_code, told.committed_offset) == (ErrorCode.NOT_COORDINATOR, -1)
+
+
+def test_a_broker_that_is_not_there_has_no_faults(broker: Broker) -> None:
+    with pytest.raises(FaultError, match=r"broker=77 is no broker of this cluster; accepted: 1"):
+        broker.faults.add("delay", ms=5, broker=77)
+    with pytest.raises(FaultError, match="broker=77 is no broker of this cluster"):
+        broker.faults.add("fence-producer", transactional_id="t", broker=77)
+
+
+def test_a_fault_that_acts_once_acts_at_the_broker_it_names() -> None:
+    with Cluster(2) as cluster:
+        topic = cluster.topic("moving").create()
+        leader = cluster.leader("moving").node_id
+        cluster.faults.add("move-leader", topic="moving", partition=0, to=3 - leader, broker=2)
+        assert cluster.leader("moving").node_id == 3 - leader
+        topic.send("a")

@@ -58,6 +58,12 @@ def test_unnamed(kafka): ...
 @pytest.mark.kafka(config={"num.partitions": [1]})
 def test_config(kafka): ...
 
+@pytest.mark.kafka(config={"log.dirs": "/tmp/shared"})
+def test_directory(kafka): ...
+
+@pytest.mark.kafka(config={"node.id": 7})
+def test_identity(kafka_cluster): ...
+
 @pytest.mark.kafka(config={"num.partitions": -5})
 def test_value(kafka): ...
 """
@@ -98,6 +104,10 @@ def test_what_fails_is_told_with_the_log_of_the_broker(tmp_path: Path) -> None:
         "pytest.mark.kafka: 3 has no name; accepted: brokers=N, config={...}, process=True",
         "pytest.mark.kafka: config 'num.partitions': [1] is a list; accepted are text, numbers, "
         "True and False",
+        "pytest.mark.kafka: config 'log.dirs' is the test broker's own; accepted is "
+        "Broker(directory=...)",
+        "pytest.mark.kafka: config 'node.id' is the test broker's own; the brokers of a cluster "
+        "have it from the cluster",
         "broker does not start: Invalid value -5 for configuration num.partitions",
     ):
         assert line in output, output

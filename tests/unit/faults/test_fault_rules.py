@@ -100,3 +100,26 @@ def test_every_kind_says_what_it_does() -> None:
         assert kind.acts in Acts
         names = accepted_names(kind)
         assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"topic": "a\nb"}, r"topic='a\nb' is no topic's name; accepted: letters"),
+        ({"topic": ".."}, "topic=.. is no topic's name"),
+        ({"topic": "x" * 250}, "is no topic's name"),
+        ({"client_id": "\ud800"}, "is no text of 1 to"),
+        ({"probability": 10**400}, "probability=1000"),
+        ({"a\nb": 1}, r"delay takes no 'a\nb'"),
+        ({"api": "Fe\ntch"}, r"meets no api='Fe\ntch'"),
+        ({"principal": "al\nice"}, r"principal='al\nice' has no type"),
+    ],
+)
+def test_what_is_refused_is_one_line_of_bounded_length(given: dict[str, Given], told: str) -> None:
+    with pytest.raises(FaultError) as refused:
+        parse_rule({"kind": "delay", "ms": 5, **given})
+    line = str(refused.value)
+    assert told in line
+    assert line.isprintable()
+    values = [str(value) for value in given.values()]
+    assert all(len(value) < 100 or value not in line for value in values)

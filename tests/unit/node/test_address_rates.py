@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import math
 from collections.abc import Collection, Mapping
 
 import pytest
 
+from kwire.config.broker_config import BrokerConfig
+from kwire.config.dynamic import RESOURCE_BROKER, DynamicConfig
+from kwire.config.listeners import Listener
 from kwire.node.listeners import ADDRESS_RATE, Listeners, address_rates
 from kwire.pending import Pending
-from kwire.server.connection_limits import address_of
+from kwire.server.connection_limits import OVERRIDES, UNLIMITED, address_of
 
 
 def test_what_is_stored_and_cannot_be_a_rate_is_passed_over(
@@ -43,6 +47,35 @@ class Limits:
 
     def set_address_rates(self, rates: Mapping[str | None, int]) -> None:
         self.rates.append(dict(rates))
+
+
+def test_limits_of_hosts_hold_when_their_names_are_looked_up(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    listeners = Listeners.__new__(Listeners)
+    looked_up = list[tuple[list[str], Pending[dict[str, str]]]]()
+
+    def look_up(names: Collection[str]) -> Pending[dict[str, str]]:
+        looked_up.append((sorted(names), Pending()))
+        return looked_up[-1][1]
+
+    dynamic = DynamicConfig(BrokerConfig.load(overrides={OVERRIDES: "one:3,10.0.0.1:4,nosuch:1"}))
+    listeners.look_up, listeners._dynamic_config = look_up, dynamic
+    listeners._loop, listeners._admissions = asyncio.new_event_loop(), []
+    listeners._address_rates = {}
+    limits = listeners._admission([Listener("ONE", "PLAINTEXT", "", 1)], "").limits
+    dynamic.update({(RESOURCE_BROKER, ""): {OVERRIDES: "two:5"}})
+    assert [names for names, _ in looked_up] == [["nosuch", "one"], ["two"]]
+    looked_up[0][1].complete({"one": "10.0.0.9"})
+    assert limits.of_address("10.0.0.9") == UNLIMITED, "older ones do not count"
+    looked_up[1][1].complete({"two": "10.0.0.2"})
+    assert limits.of_address("10.0.0.2") == 5
+    dynamic.update({(RESOURCE_BROKER, ""): {OVERRIDES: "nosuch:5"}})
+    looked_up[2][1].complete({})
+    assert caplog.messages == [
+        f"{OVERRIDES} of nosuch is passed over: no address of this host was found"
+    ]
+    listeners._loop.close()
 
 
 def test_names_are_looked_up_and_addresses_hold_at_once(caplog: pytest.LogCaptureFixture) -> None:

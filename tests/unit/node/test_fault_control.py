@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import http.server
 import json
+import socket
 import threading
 from collections.abc import Iterator, Mapping
 
@@ -106,6 +107,17 @@ def ask(
     return answer.status, told.get("error", "")
 
 
+def raw(address: str, *lines: str) -> bytes:
+    """All that is answered to a head of these lines."""
+    host, _, port = address.rpartition(":")
+    with socket.create_connection((host, int(port)), 10) as client:
+        client.sendall("\r\n".join([*lines, "", ""]).encode())
+        answer = b""
+        while piece := client.recv(4096):
+            answer += piece
+    return answer
+
+
 def test_faults_are_added_listed_and_removed(address: str) -> None:
     client = FaultClient(address)
     assert client.add({"kind": "delay", "ms": "5", "api": "Fetch"})["id"] == 1
@@ -188,3 +200,74 @@ def test_beyond_loopback_with_a_token() -> None:
 def test_an_address_that_is_none() -> None:
     with pytest.raises(FaultError, match=r"'9097' is no address; accepted: HOST:PORT"):
         FaultClient("9097")
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        *("127.0.0.1.example:{port}", "127.example:{port}", "localhost.example:{port}"),
+        *(
+            "example",
+            "example:{port}",
+            "[::1].example:{port}",
+            "127.0.0.1@example",
+            "0.0.0.0:{port}",
+        ),
+    ],
+)
+def test_a_name_that_only_looks_near_is_refused(address: str, host: str) -> None:
+    """A page could have its own name lead to this machine."""
+    port = address.rpartition(":")[2]
+    answer = raw(address, "GET /faults HTTP/1.1", f"Host: {host.format(port=port)}")
+    assert answer.startswith(b"HTTP/1.1 403 ")
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:{port}", "localhost", "[::1]:{port}", "127.9.9.9", ""])
+def test_a_name_of_this_machine_is_answered(address: str, host: str) -> None:
+    port = address.rpartition(":")[2]
+    answer = raw(address, "GET /faults HTTP/1.1", f"Host: {host.format(port=port)}")
+    assert answer.startswith(b"HTTP/1.1 200 ")
+
+
+@pytest.mark.parametrize("header", ["Origin: null", "Sec-Fetch-Site: same-site"])
+def test_what_a_browser_adds_is_refused(address: str, header: str) -> None:
+    answer = raw(address, "GET /faults HTTP/1.1", "Host: localhost", header)
+    assert answer.startswith(b"HTTP/1.1 403 ")
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        ("Host: example", "Host: localhost"),
+        ("Host: localhost", "Content-Length: 0", "Content-Length: 2"),
+    ],
+)
+def test_a_header_that_comes_twice_is_refused(address: str, headers: tuple[str, ...]) -> None:
+    answer = raw(address, "GET /faults HTTP/1.1", *headers)
+    assert answer.startswith(b"HTTP/1.1 400 ")
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1.example", "127.example", "1270.0.0.1"])
+def test_a_listener_whose_name_only_looks_near_needs_a_token(host: str) -> None:
+    with pytest.raises(ConfigError, match=r"kwire\.fault\.token"):
+        FaultSettings.of(BrokerConfig.load(overrides={"kwire.fault.listeners": f"{host}:9097"}))
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:99999", "127.0.0.1:0", "a\nb:1"])
+def test_an_address_that_no_socket_takes_is_none(address: str) -> None:
+    with pytest.raises(FaultError, match="is no address; accepted: HOST:PORT"):
+        FaultClient(address)
+
+
+@pytest.mark.parametrize("token", ["", "a\r\nX: b", "\u00fc"])
+def test_a_token_that_cannot_be_sent_is_refused_and_not_told(token: str) -> None:
+    with pytest.raises(FaultError) as refused:
+        FaultClient("127.0.0.1:1", token)
+    assert str(refused.value).startswith("the token is no text of printable ASCII")
+
+
+def test_a_number_beyond_all_floats_is_refused(address: str) -> None:
+    body = f'{{"kind": "delay", "ms": 5, "probability": {"9" * 400}}}'
+    status, error = ask(address, "POST", "/faults", body)
+    assert (status, error.partition("=")[0]) == (400, "probability")
+    assert len(error) < 200

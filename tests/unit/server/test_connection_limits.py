@@ -32,7 +32,7 @@ def with_settings(*listeners: str, **settings: str) -> ConnectionLimits:
 
 def test_limit_of_an_address_and_its_override() -> None:
     config = BrokerConfig.load(
-        overrides={"max.connections.per.ip": "5", OVERRIDES: "127.0.0.1:2, [::1]:3"}
+        overrides={"max.connections.per.ip": "5", OVERRIDES: "127.0.0.1:2, ::1:3"}
     )
     limits = limits_of(DynamicConfig(config), "ONE")
     hosts = ("/127.0.0.1", "/::1", "0:0:0:0:0:0:0:1", "/::ffff:127.0.0.1", "10.0.0.1")
@@ -44,16 +44,34 @@ def test_limit_of_an_address_and_its_override() -> None:
     assert limits.total == 2
 
 
+@pytest.mark.parametrize("host", ["127.1", "2130706433", "::ffff:127.0.0.1", "", "localhost"])
+def test_an_address_has_the_spellings_that_java_knows(host: str) -> None:
+    """Measured on Apache Kafka 4.4; what was spelled so had no limit."""
+    config = BrokerConfig.load(overrides={OVERRIDES: f"{host}:3"})
+    limits = limits_of(DynamicConfig(config), "ONE")
+    assert limits.of_address(address_of("/127.0.0.1")) == 3
+    assert not limits.named
+
+
+def test_hosts_have_their_limits_when_their_names_are_looked_up() -> None:
+    dynamic = DynamicConfig(BrokerConfig.load(overrides={OVERRIDES: "one:3,10.0.0.1:4,two:5,no:6"}))
+    limits = limits_of(dynamic, "ONE")
+    assert limits.named == {"one": 3, "two": 5, "no": 6}
+    limits.found({"one": "10.0.0.9", "two": "10.0.0.1"})
+    hosts = ("10.0.0.9", "10.0.0.1", "10.0.0.2")
+    assert [limits.of_address(host) for host in hosts] == [3, 4, UNLIMITED]
+
+
 def test_dynamic_change_counts_at_once() -> None:
     dynamic = DynamicConfig(BrokerConfig.load())
     limits = limits_of(dynamic, "ONE")
     told: list[int] = []
     limits.on_change(lambda: told.append(limits.total_max))
     assert limits.total_max == UNLIMITED
-    dynamic.update({(RESOURCE_BROKER, ""): {"max.connections": "7", OVERRIDES: "h:1"}})
-    assert (limits.total_max, limits.of_address("h")) == (7, 1)
+    dynamic.update({(RESOURCE_BROKER, ""): {"max.connections": "7", OVERRIDES: "10.0.0.7:1"}})
+    assert (limits.total_max, limits.of_address("10.0.0.7")) == (7, 1)
     dynamic.update({})
-    assert (limits.total_max, limits.of_address("h")) == (UNLIMITED, UNLIMITED)
+    assert (limits.total_max, limits.of_address("10.0.0.7")) == (UNLIMITED, UNLIMITED)
     assert told == [7, UNLIMITED]
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable
+import json
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock
@@ -14,13 +15,30 @@ from kwire.spark import archive, batching, mirror, mirror_offsets
 from kwire.spark.archive import Archiver
 from kwire.spark.cluster import EARLIEST, LATEST, Partition, TopicInfo
 from kwire.spark.job import Job, Progress, parser_of
-from kwire.spark.lake import DEAD_LETTERS, JSON_TEXT, RECORDS, table_path
+from kwire.spark.lake import (
+    DEAD_LETTERS,
+    JSON_TEXT,
+    RECORDS,
+    Form,
+    fields_of,
+    form_of,
+    table_path,
+)
+from kwire.spark.lake import LATEST as LATEST_TABLE
+from kwire.spark.latest import LatestTable
 from kwire.spark.mirror import Mirror
 from kwire.spark.mirror_offsets import entry
 from kwire.spark.topic_source import Ranges
-from kwire.spark.topic_table import Added, TopicTable, Write
+from kwire.spark.topic_table import Added, TopicTable, Write, Writer
 from kwire.spark.usage import FinalError, UsageError
-from tests.support.tables import Commit, FakeTransaction, KilledError, Tables
+from tests.support.tables import (
+    Commit,
+    FakeTransaction,
+    KilledError,
+    Tables,
+    compacted,
+    key_of,
+)
 
 pytest.importorskip("pyspark")
 pytest.importorskip("confluent_kafka")
@@ -58,6 +76,20 @@ class FakeArchiver(Archiver):
 
     def new_table(self, topic: str) -> TopicTable:
         return TopicTable(self.root, topic, self.writer, self.tables_of_lake.open, form=JSON_TEXT)
+
+    def new_latest(self, topic: str) -> LatestTable:
+        return LatestTable(self.root, topic, self.writer, self.tables_of_lake.open)
+
+    def changes(self, topic: str) -> Callable[[Any], Any]:
+        """The last row of each key, tombstones among them."""
+
+        def found(ranges: Mapping[int, tuple[int, int]]) -> list[tuple[int, int]]:
+            rows = rows_of(Path(self.root), topic)
+            inside = [row for row in rows if ranges[row[0]][0] <= row[1] < ranges[row[0]][1]]
+            last = {(number, key_of(at)): (number, at) for number, at in inside}
+            return sorted(last.values())
+
+        return found
 
     def _write(self, ranges: Ranges, records: Write, dead_letters: Write) -> Added:
         rows = [(n, at) for (_, n), (start, end) in ranges.items() for at in range(start, end)]
@@ -212,6 +244,46 @@ def test_killed_anywhere_nothing_is_twice_and_nothing_missing(tmp_path: Path) ->
         assert {path.name for path in data_files(lake)} == named_files(lake), steps
 
 
+def latest_of(lake: Path) -> list[tuple[int, int]]:
+    return LAKES[lake].rows(table_path(str(lake), LATEST_TABLE, "t"))
+
+
+def test_killed_anywhere_the_newest_records_are_those_of_some_offsets(tmp_path: Path) -> None:
+    """They follow the archive, also where it is ahead by more than a batch."""
+    cluster = FakeCluster(t=("id", 0, 23))
+    whole = [(0, at) for at in range(23)]
+    states = [compacted(whole[:end]) for end in range(24)]
+    for steps in range(60):
+        lake = tmp_path / str(steps)
+        # The first run archives something without such a table.
+        for allowed, more in ((steps, ()), (steps, ("x",)), (steps // 2, ("x",)), (None, ("x",))):
+            given = ("--batch-records", "7", *("--latest-by-key" for _ in more))
+            one = archiver(lake, cluster, *given)
+            one.tables_of_lake.steps = allowed
+            try:
+                one.open()
+                one.run()
+            except KilledError:
+                assert latest_of(lake) in states
+                continue
+        assert rows_of(lake) == whole, steps
+        assert latest_of(lake) == states[23], steps
+        assert {path.name for path in data_files(lake)} == named_files(lake), steps
+
+
+def test_an_older_session_changes_no_newest_record(tmp_path: Path) -> None:
+    cluster = FakeCluster(t=("id", 0, 10))
+    old, new = (archiver(tmp_path, cluster, "--latest-by-key") for _ in range(2))
+    old.open()
+    new.open()
+    latest = old.latest["t"]
+    for step in (latest.recover, lambda: latest.follow({0: 5}, lambda _: [(0, 1)], "zstd")):
+        with pytest.raises(FinalError, match="taken over"):
+            step()
+    new.run()
+    assert latest_of(tmp_path) == compacted([(0, at) for at in range(10)])
+
+
 def test_what_is_no_archive_of_the_topic_is_refused(tmp_path: Path) -> None:
     """A table of another topic or program, one that forgets, rows that nobody accounts for."""
     cluster = FakeCluster(t=("id", 0, 10))
@@ -234,6 +306,48 @@ def test_what_is_no_archive_of_the_topic_is_refused(tmp_path: Path) -> None:
     tables.commits[path] = [Commit(first.applications, {"theirs": [(0, 3)]}, first.metadata)]
     with pytest.raises(FinalError, match="offset 3 of partition 0 where nothing was archived"):
         archiver(tmp_path, cluster).open()
+
+
+def test_tables_of_another_form_are_refused_before_any_commit(tmp_path: Path) -> None:
+    """Another decoder, columns of another program or type: a line, and the table is as it was."""
+    cluster = FakeCluster(t=("id", 0, 10))
+    tables = LAKES.setdefault(tmp_path, Tables(tmp_path))
+    avro = form_of({"value": "avro"}, flatten=False)
+
+    def open_as(form: Form) -> None:
+        writer = Writer("w", "token")
+        TopicTable(str(tmp_path), "t", writer, tables.open, form=form).open(cluster.at["t"][0])
+
+    open_as(avro)
+    path = table_path(str(tmp_path), RECORDS, "t")
+    (first,) = tables.commits[path]
+    assert first.metadata is not None
+    none = {**first.metadata, "configuration": dict(first.metadata["configuration"])}
+    for name in ("value", "flatten"):
+        del none["configuration"][f"kwire.decode.{name}"]
+
+    def with_column(name: str, kind: str) -> dict[str, Any]:
+        fields = fields_of(f"offset bigint, {name} {kind}")
+        return {**none, "schemaString": json.dumps({"type": "struct", "fields": fields})}
+
+    for metadata, form, words in (
+        (first.metadata, JSON_TEXT, "--decode json: .* as avro, by schemas"),
+        (first.metadata, form_of({"value": "json"}, False), "--decode json: .* values as avro"),
+        (first.metadata, form_of({"value": "avro"}, True), "--flatten: .* was archived without"),
+        (with_column("valueSchemaId", "string"), avro, "column valueSchemaId that is no integer"),
+        (with_column("valueJson", "int"), JSON_TEXT, "column valueJson that is no string"),
+        (with_column("valueDecoded", "string"), avro, "valueDecoded of another program"),
+        (with_column("value_x", "string"), avro, "value_x of another program"),
+    ):
+        tables.commits[path] = [Commit(first.applications, {}, metadata)]
+        with pytest.raises(UsageError, match=words):
+            open_as(form)
+        assert len(tables.commits[path]) == 1
+    # A table that was archived without decoding takes on a form, and keeps it.
+    tables.commits[path] = [Commit(first.applications, {}, none)]
+    open_as(form_of({"value": "json", "key": "avro"}, flatten=True))
+    with pytest.raises(UsageError, match=r"--decode-key json: .* keys as avro"):
+        open_as(form_of({"value": "json", "key": "json"}, flatten=True))
 
 
 def test_a_session_that_fails_leaves_no_files(tmp_path: Path) -> None:

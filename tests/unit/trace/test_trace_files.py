@@ -228,3 +228,11 @@ def test_figures_by_api_and_client() -> None:
     assert (fetch.client, fetch.api, fetch.requests, fetch.unanswered) == ("c", "Fetch", 2, 1)
     assert (fetch.errors, fetch.request_bytes, fetch.response_bytes) == ({"X": 2}, 100, 70)
     assert (produce.api, produce.unanswered) == ("Produce", 1)
+
+
+def test_a_file_that_was_there_is_the_owners_alone_afterwards(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "old.trace"
+    path.write_text("what was there before")
+    path.chmod(0o644)
+    TraceWriter(str(path)).close()
+    assert path.stat().st_mode & 0o777 == 0o600

@@ -121,6 +121,16 @@ def test_what_was_decided_does_not_outlive_a_change() -> None:
     assert not authorizer.authorize_by_resource_type(ALICE, Operation.READ, TOPIC)
 
 
+def test_long_names_that_anybody_may_ask_about_are_not_kept() -> None:
+    """16,384 of 32 KB each, which a client without a right could ask about, stayed in memory."""
+    authorizer = authorizer_of(acl("User:alice", Operation.READ, "a", pattern=PREFIXED))
+    for number in range(20):
+        name = f"{number}{'a' * 32_000}"
+        assert not authorizer.authorize(ALICE, Operation.READ, TOPIC, name)
+        assert authorizer.authorize(ALICE, Operation.READ, TOPIC, f"a{name}")
+    assert sum(len(name) for _, _, _, name in authorizer._decisions) < 1024
+
+
 def test_the_decisions_kept_are_bounded() -> None:
     authorizer = authorizer_of(acl("User:alice", Operation.READ, "*"))
     for number in range(DECISIONS_KEPT + 10):

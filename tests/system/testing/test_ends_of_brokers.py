@@ -1,0 +1,106 @@
+"""Brokers of tests that are shared, ended twice, asked after their end, and left by Ctrl-C."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kwire.testing import Broker, BrokerFailed, Cluster, wait_until
+
+THREADS = 8
+
+
+def in_threads(work: Callable[[int], object]) -> list[BaseException]:
+    """What `work` raises, begun by all threads at once."""
+    errors: list[BaseException] = []
+    gate = threading.Barrier(THREADS)
+
+    def turn(number: int) -> None:
+        try:
+            gate.wait()
+            work(number)
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=turn, args=(number,)) for number in range(THREADS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return errors
+
+
+def test_threads_share_a_broker_from_their_first_call_on() -> None:
+    """Each made a loop of its own: what one had begun there, another waited for here."""
+    with Broker() as broker:
+        assert in_threads(lambda number: broker.topics()) == []
+        broker.restart()
+        assert in_threads(lambda number: broker.topic("t").send(f"{number}")) == []
+        assert len(broker.topic("t").records()) == THREADS
+    assert [one.name for one in threading.enumerate() if one.name == "kwire-testing-client"] == []
+
+
+@pytest.mark.parametrize("make", [Broker, lambda: Cluster(1)], ids=["broker", "cluster"])
+def test_closed_twice_and_never_started(make: Callable[[], Broker | Cluster]) -> None:
+    make().close()
+    one = make()
+    one.start()
+    one.close()
+    one.close()
+    with pytest.raises(BrokerFailed, match="is closed, and its data is gone: make another one"):
+        one.start()
+    for call in (one.snapshot, one.reset, one.fork):
+        with pytest.raises(BrokerFailed, match="is closed"):
+            call()
+
+
+def test_a_broker_of_a_directory_that_stays_may_start_after_its_end(tmp_path: Path) -> None:
+    broker = Broker(directory=tmp_path)
+    with broker:
+        broker.topic("t").send("a")
+    with broker:
+        assert broker.topic("t").values() == [b"a"]
+
+
+LEFT = """
+import pathlib
+import threading
+import pytest
+
+@pytest.mark.kafka(brokers=BROKERS, process=True)
+def test_left(kafka):
+    kafka.topic("t").send("a")
+    pathlib.Path("ready").touch()
+    threading.Event().wait(60)
+"""
+
+
+@pytest.mark.parametrize("brokers", [1, 2])
+def test_an_interrupt_leaves_no_process_and_no_directory_behind(
+    tmp_path: Path, brokers: int
+) -> None:
+    (tmp_path / "test_it.py").write_text(LEFT.replace("BROKERS", str(brokers)))
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_it.py"],
+        cwd=tmp_path,
+        env={**os.environ, "TMPDIR": str(temporary)},
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    wait_until((tmp_path / "ready").exists, "the test runs", timeout_s=60)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all of the group
+    told, _ = process.communicate(timeout=60)
+    assert "KeyboardInterrupt" in told, told
+    with pytest.raises(ProcessLookupError):
+        os.killpg(process.pid, 0)
+    assert list(temporary.glob("kwire*")) == [], told

@@ -1,0 +1,83 @@
+"""What is told of a session: packages, stores that cannot be reached, a JVM that ends."""
+
+from __future__ import annotations
+
+import argparse
+import socket
+from types import SimpleNamespace
+from unittest.mock import MagicMock
+
+import pytest
+
+from kwire.spark import audit, session
+from kwire.spark.job import run_job
+from kwire.spark.lake_files import open_lake_files
+from kwire.spark.usage import UsageError
+
+pytest.importorskip("pyspark")
+
+
+def test_a_jvm_that_ends_leaves_no_traceback(capsys: pytest.CaptureFixture[str]) -> None:
+    """PySpark's server of accumulators wrote one of socketserver, before the line that says why."""
+    from pyspark.accumulators import _start_update_server
+
+    server = _start_update_server("secret", False)
+    try:
+        for silent in (False, True):
+            if silent:
+                session._say_nothing_of_accumulators(SimpleNamespace(_accumulatorServer=server))
+            with socket.create_connection(server.server_address) as jvm:  # type: ignore[arg-type]
+                jvm.sendall(b"cut")
+                jvm.shutdown(socket.SHUT_WR)
+                assert jvm.recv(1) == b""  # the handler has ended
+            assert ("Traceback" in capsys.readouterr().err) is not silent
+    finally:
+        server.shutdown()
+
+
+@pytest.mark.parametrize(
+    ("root", "java", "words"),
+    [
+        (
+            "s3a://bucket/lake",
+            "java.lang.RuntimeException: java.lang.ClassNotFoundException: Class S3A not found",
+            "its connector is not there; reached with --packages org.apache.hadoop:hadoop-aws:9.9",
+        ),
+        (
+            "s3://bucket/lake",
+            'org.apache.hadoop.fs.UnsupportedFileSystemException: No FileSystem for scheme "s3"',
+            "reached as s3a://bucket/lake with --packages org.apache.hadoop:hadoop-aws:9.9",
+        ),
+        (
+            "foo://x/y",
+            'org.apache.hadoop.fs.UnsupportedFileSystemException: No FileSystem for scheme "foo"',
+            'scheme "foo"; --packages GROUP:ARTIFACT:VERSION brings its connector',
+        ),
+        (
+            "s3a://bucket/lake",
+            "java.io.IOException: getFileStatus\nCaused by: a.b.NoSuchBucket: it does not exist",
+            "s3a://bucket/lake: NoSuchBucket: it does not exist",
+        ),
+    ],
+)
+def test_a_store_that_cannot_be_reached_is_one_line(root: str, java: str, words: str) -> None:
+    spark = MagicMock()
+    spark._jvm.org.apache.hadoop.util.VersionInfo.getVersion.return_value = "9.9"
+    spark._jvm.org.apache.hadoop.fs.Path.return_value.getFileSystem.side_effect = OSError(java)
+    with pytest.raises(UsageError) as refused:
+        open_lake_files(root, spark)
+    assert words in str(refused.value)
+    assert str(refused.value).startswith(f"{root}: ")
+    assert "\n" not in str(refused.value)
+
+
+def test_packages_stand_beside_the_jobs_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    for wrong in ("hadoop-aws", "a:b", "a:b:1,", "a:b:1 c:d:2"):
+        assert run_job(audit.JOB, ["--packages", wrong, "--left", "a", "--right", "b"]) == 2
+    monkeypatch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+    for name in ("PYSPARK_PYTHON", "PYTHONPATH"):
+        monkeypatch.setenv(name, "")
+    options = argparse.Namespace(master="local[1]", jars="", packages="a:b:1,c:d:2")
+    settings = session._own_settings(options, needs_kafka=True, needs_delta=True, needs_avro=False)
+    names = settings["spark.jars.packages"].split(",")
+    assert [name.split(":")[0] for name in names] == ["org.apache.spark", "io.delta", "a", "c"]
