@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 from collections.abc import Callable
 from typing import TypeVar
 
 from kwire.http.schema_reader import SIZE_BYTES
+from kwire.python_module import python_module
 from kwire.schemas.registry.errors import Code, RegistryError
 from kwire.schemas.registry.machine import Registry
 from kwire.schemas.registry.work import (
@@ -104,13 +104,8 @@ class SchemaReading:
 
     async def _start(self) -> asyncio.subprocess.Process:
         self._process = await asyncio.create_subprocess_exec(
-            *(
-                sys.executable,
-                "-m",
-                "kwire.http.schema_reader",
-                str(os.getpid()),
-                str(self._work_s),
-            ),
+            *python_module("kwire.http.schema_reader"),
+            *(str(os.getpid()), str(self._work_s)),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
         )
