@@ -86,6 +86,22 @@ class FakeLoop:
         return self.timers[-1]
 
 
+class TurningLoop(FakeLoop):
+    """What is to be done soon is done in the next turn."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.soon: list[Callable[[], None]] = []
+
+    def call_soon(self, callback: Callable[[], None]) -> None:
+        self.soon.append(callback)
+
+    def turn(self) -> None:
+        soon, self.soon = self.soon, []
+        for callback in soon:
+            callback()
+
+
 class FakeDispatcher:
     """Answers by `answer(context, request)`, keeping the correlation ids of what was started."""
 

@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from kwire.pending import Pending
 from kwire.server.slices import Slices
-
-
-class TurningLoop:
-    def __init__(self) -> None:
-        self.soon: list[Callable[[], None]] = []
-
-    def call_soon(self, callback: Callable[[], None]) -> None:
-        self.soon.append(callback)
-
-    def turn(self) -> None:
-        soon, self.soon = self.soon, []
-        for callback in soon:
-            callback()
+from tests.support.connections import TurningLoop
 
 
 class Works:

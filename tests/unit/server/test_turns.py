@@ -3,7 +3,6 @@ one turn kept everybody else waiting for 57 ms."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -16,8 +15,8 @@ from tests.support.connections import (
     ConnectionUnderTest,
     FakeDispatcher,
     FakeListener,
-    FakeLoop,
     RecordingTransport,
+    TurningLoop,
     list_offsets_request,
     list_offsets_response,
     metadata_request,
@@ -25,22 +24,6 @@ from tests.support.connections import (
 )
 
 METADATA = 3
-
-
-class TurningLoop(FakeLoop):
-    """What is to be done soon is done in the next turn."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.soon: list[Callable[[], None]] = []
-
-    def call_soon(self, callback: Callable[[], None]) -> None:
-        self.soon.append(callback)
-
-    def turn(self) -> None:
-        soon, self.soon = self.soon, []
-        for callback in soon:
-            callback()
 
 
 class TurningDispatcher(FakeDispatcher):
