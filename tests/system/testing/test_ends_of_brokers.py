@@ -82,6 +82,17 @@ def test_left(kafka):
 """
 
 
+PYTEST = """
+import signal, sys
+
+import pytest
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.exit(pytest.main(sys.argv[1:]))
+"""
+"""Also where this process was started in the background, and ignores interrupts."""
+
+
 @pytest.mark.parametrize("brokers", [1, 2])
 def test_an_interrupt_leaves_no_process_and_no_directory_behind(
     tmp_path: Path, brokers: int
@@ -90,7 +101,7 @@ def test_an_interrupt_leaves_no_process_and_no_directory_behind(
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     process = subprocess.Popen(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_it.py"],
+        [sys.executable, "-c", PYTEST, "-q", "-p", "no:cacheprovider", "test_it.py"],
         cwd=tmp_path,
         env={**os.environ, "TMPDIR": str(temporary)},
         stdout=subprocess.PIPE,
