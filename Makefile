@@ -81,7 +81,8 @@ stress: setup-test peers
 	$(STRESS) KWIRE_SCALE=$$((4 * $(EFFORT))) KWIRE_CLEANER_MB=$$((104 * $(EFFORT))) \
 	  $(BIN)/python -m pytest -q tests/system/test_retention_at_scale.py \
 	  tests/system/test_rest_document.py tests/differential/test_cleaner_live.py tests/differential/test_data_directories_live.py \
-	  tests/differential/test_read_by_kafka.py tests/differential/rates $(ARGS)
+	  tests/differential/test_read_by_kafka.py tests/differential/rates \
+	  tests/differential/test_fault_outcomes_live.py tests/differential/test_pair_outcomes_live.py $(ARGS)
 	$(STRESS) $(BIN)/python -m pytest -q compat_tests/spark/jobs/test_random_kills.py \
 	  compat_tests/spark/jobs/test_random_decoded_kills.py \
 	  compat_tests/spark/jobs/test_pipeline.py::test_random_records_survive $(ARGS)

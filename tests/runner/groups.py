@@ -351,6 +351,12 @@ FAULTS = tuple(f"tests/system/testing/test_fault_{name}.py" for name in ("client
 """What clients do about faults: minutes of their timeouts."""
 LONG_FAULTS = tuple(f"--ignore={path}" for path in FAULTS)
 
+LONG_DIFFERENCES = (
+    "--ignore=tests/differential/rates",
+    *(f"--ignore=tests/differential/test_{name}_outcomes_live.py" for name in ("fault", "pair")),
+)
+"""What a busy machine answers otherwise: rates, and what clients make of a Kafka that is slow."""
+
 SPARK_JOBS = {
     "archives": ("pipeline", "frames", "oddities"),
     "lakes": ("tables", "trouble", "beside", "decoded"),
@@ -463,7 +469,7 @@ GATE: tuple[Group, ...] = (
     Group(
         "differential",
         # Rates, and three nodes of Kafka, are compared where nothing else runs (`make stress`).
-        pytest_group("tests/differential", extra=("--ignore=tests/differential/rates",)),
+        pytest_group("tests/differential", extra=LONG_DIFFERENCES),
         2700,
         tools=("java", "mvn"),
         real=True,
