@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
-from typing import TypeAlias
 
 from kwire.protocol import messages as m
 from kwire.protocol import schema
@@ -20,31 +18,6 @@ AT_TOP_WITHOUT = {
     ApiKey.ADD_PARTITIONS_TO_TXN: "results_by_topic_v3_and_below",
 }
 """The error at the top counts only where this list is empty."""
-
-AddErrors: TypeAlias = Callable[[Message, list[int]], None]
-"""(response, errors): adds the error codes of the structs in a response."""
-
-_INNER_SOURCE = """\
-def add(response, errors):
-    {errors}
-"""
-
-
-@cache
-def inner_errors(api_key: int) -> AddErrors:
-    """Counts the error codes of the structs in the responses of an API, without that at the top."""
-    response_class = m.response_class(api_key)
-    lines: list[str] = []
-    _write_inner(response_class.SCHEMA.root, "response", "", lines, _line_of)
-    source = _INNER_SOURCE.replace("{errors}", "\n    ".join(lines or ["pass"]))
-    names: dict[str, AddErrors] = {}
-    exec(compile(source, f"<errors in {response_class.NAME}>", "exec"), names)
-    return names["add"]
-
-
-def no_errors() -> list[int]:
-    """Counts of error codes, all 0."""
-    return [0] * CODES
 
 
 @cache
@@ -84,7 +57,7 @@ def _lines_of_structs(response_class: type[Message]) -> list[str]:
     if key in AT_TOP_WITHOUT:
         lines.append(f"if not response.{AT_TOP_WITHOUT[ApiKey(key)]}:")
         lines += _code_lines("response.error_code", "    ")
-    _write_inner(response_class.SCHEMA.root, "response", "", lines, _code_lines)
+    _write_inner(response_class.SCHEMA.root, "response", "", lines)
     return lines
 
 
@@ -97,24 +70,12 @@ def _code_lines(code: str, indent: str) -> list[str]:
     ]
 
 
-def _line_of(code: str, indent: str) -> list[str]:
-    """The same where all are counted by code."""
-    return [f"{indent}errors[{code}] += 1"]
-
-
 def _has_code(struct: schema.Struct) -> bool:
     return any(field.name in CODE_FIELDS for field in struct.fields)
 
 
-def _write_inner(
-    struct: schema.Struct,
-    name: str,
-    indent: str,
-    lines: list[str],
-    of_code: Callable[[str, str], list[str]],
-) -> None:
-    """The lines that count the codes in the structs of a struct; `of_code(code, indent)` has those
-    of one."""
+def _write_inner(struct: schema.Struct, name: str, indent: str, lines: list[str]) -> None:
+    """The lines that count the codes in the structs of a struct."""
     for field in struct.fields:
         inner = field.struct
         if inner is None or not _holds_code(inner):
@@ -128,8 +89,8 @@ def _write_inner(
             lines.append(f"{indent}if {each} is not None:")
         for code in inner.fields:
             if code.name in CODE_FIELDS:
-                lines += of_code(f"{each}.{code.name}", indent + "    ")
-        _write_inner(inner, each, indent + "    ", lines, of_code)
+                lines += _code_lines(f"{each}.{code.name}", indent + "    ")
+        _write_inner(inner, each, indent + "    ", lines)
 
 
 def _holds_code(struct: schema.Struct) -> bool:

@@ -18,7 +18,6 @@ from array import array
 from collections import deque
 from collections.abc import Callable
 from functools import cache
-from operator import add
 from types import MethodType
 from typing import TypeAlias
 
@@ -114,10 +113,12 @@ class RequestCounts:
 
     def count_sliced(self, version: int, response: SlicedResponse) -> None:
         """As `count`."""
-        numbers, errors = self.numbers, response.errors
+        numbers = self.numbers
         self.count(version, response.message)
-        numbers[SEEN] += sum(errors)
-        numbers[REFUSED + 1 :] = map(add, numbers[REFUSED + 1 :], errors[1:])
+        for code, count in response.errors.items():
+            numbers[SEEN] += count
+            if code:
+                numbers[REFUSED + code] += count
 
     @property
     def by_version(self) -> list[int]:

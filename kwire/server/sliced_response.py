@@ -1,17 +1,18 @@
 """A response with a long array, whose elements are encoded as they are made.
 
 Encoding takes as long as making them: neither may be done of 10,000 in one turn of the loop.
-Whoever looks into such a response (faults, traces) decodes it.
+Whoever looks into such a response (faults, traces) decodes it; its error codes are counted.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import TypeAlias
 
 from kwire.protocol import messages as m
 from kwire.protocol.structs import Parts, Struct
-from kwire.server.error_codes import inner_errors, no_errors
+from kwire.server.response import error_counts
 
 LongResponse: TypeAlias = m.MetadataResponse
 """The responses that are made in slices."""
@@ -23,16 +24,15 @@ class SlicedResponse:
     `errors` counts the error codes of the elements, by code.
     """
 
-    __slots__ = ("_count", "_encoded", "_of_elements", "array", "errors", "message", "version")
+    __slots__ = ("_count", "_encoded", "array", "errors", "message", "version")
 
     def __init__(self, message: LongResponse, array: str, version: int) -> None:
         self.message = message
         self.array = array
         self.version = version
-        self.errors = no_errors()
+        self.errors: Counter[int] = Counter()
         self._count = 0
         self._encoded: Parts = []
-        self._of_elements = inner_errors(message.API_KEY)
 
     def encode(self, elements: Sequence[Struct]) -> bytes:
         """Elements as `add_encoded` takes them."""
@@ -42,7 +42,8 @@ class SlicedResponse:
         """The next elements; EncodeError."""
         self._encoded.append(self.encode(elements))
         self._count += len(elements)
-        self._of_elements(self.message.copy(**{self.array: elements}), self.errors)
+        for element in elements:
+            self.errors.update(error_counts(element))
 
     def add_encoded(self, element: bytes, fine: int) -> None:
         """The next element; its error codes are `fine` times 0."""

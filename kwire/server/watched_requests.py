@@ -20,6 +20,8 @@ A response that has a throttle time of its own (the controller's, for mutations)
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol, TypeGuard
 
 from kwire.network.frames import SIZE_PREFIX_BYTES
@@ -304,22 +306,27 @@ class WatchedRequests:
         """Everything is done but sending `parts`, None where nothing is sent."""
         watched = self.open.pop(context, None)
         hooks = self._steps.response_hooks
-        if isinstance(response, SlicedResponse) and (hooks or self._steps.tap is not None):
-            response = response.decoded()
         if self._steps.tap is not None and watched is not None:
             sent = 0 if parts is None else sum(map(len, parts)) - SIZE_PREFIX_BYTES
-            self._steps.tap.answered(context, response, sent)
+            whole = response.decoded() if isinstance(response, SlicedResponse) else response
+            self._steps.tap.answered(context, whole, sent)
         if watched is None or not hooks or watched.arrival is NO_ARRIVAL:
             return
         now_s = self._time()
         answered = Answered(
-            error_counts(response) if isinstance(response, Struct) else {},
+            _errors_of(response),
             0 if parts is None else sum(map(len, parts)) - SIZE_PREFIX_BYTES,
             max(watched.wait_ms, 0),
             watched.executed_s or now_s,
             now_s,
         )
         responded(watched.arrival, answered, hooks)
+
+
+def _errors_of(response: Response) -> Mapping[int, int]:
+    if isinstance(response, SlicedResponse):
+        return response.errors + Counter(error_counts(response.message))
+    return error_counts(response) if isinstance(response, Struct) else {}
 
 
 class TellsThrottleTime(Protocol):
