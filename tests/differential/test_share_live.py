@@ -18,7 +18,8 @@ from tests.support.kafka import running_kafka
 from tests.support.share.deleted import deleted
 from tests.support.share.dialogue import PROPERTIES, dialogue, walk_of
 from tests.support.share.dialogue import WALKS as RECORDED_WALKS
-from tests.support.share.walk import Walk
+from tests.support.share.turns import turns
+from tests.support.share.walk import Said, Walk
 from tests.system.test_share_consumer import (  # noqa: F401  (collected here)
     queue,
     test_a_record_is_released_rejected_or_accepted,
@@ -87,13 +88,24 @@ def test_a_walk_of_several_partitions_is_that_of_kafka(
     _compare(broker, kwire, seed, partitions)
 
 
+def test_kafka_takes_many_partitions_of_a_session_in_turn_as_we_do(broker: Running) -> None:
+    came, expected = turns(broker.bootstrap, "turns")
+    assert came == expected
+
+
 def _compare(broker: Running, kwire: Running, seed: int, partitions: int) -> None:
+    """What we say is one of the things that Apache Kafka says."""
+    walk = Walk(kwire.bootstrap, seed, f"ours-{partitions}", partitions=partitions)
+    try:
+        ours = list(walk.steps())
+    finally:
+        walk.close()
     for attempt in range(ATTEMPTS):
         name = f"live-{partitions}-{attempt}"
-        done = _walked(broker, kwire, seed, partitions, name)
-        if done[-1] is None:
+        differs = _first_difference(broker.bootstrap, seed, partitions, name, ours)
+        if differs is None:
             return
-    raise AssertionError(f"seed {seed}: (Kafka's, ours) of the last steps: {done[-4:]}")
+    raise AssertionError(f"seed {seed}: (step, Kafka's, ours) {differs}")
 
 
 def _fails_inside(kafkas: object, our: object) -> bool:
@@ -104,20 +116,17 @@ def _fails_inside(kafkas: object, our: object) -> bool:
     return is_theirs and our == ["nonsense", [0, None, [refused]]]
 
 
-def _walked(broker: Running, kwire: Running, seed: int, partitions: int, name: str) -> list[object]:
-    """(Kafka's answer, ours) of each step up to the first that differs; None is the last where none
-    does."""
-    theirs = Walk(broker.bootstrap, seed, name, partitions=partitions)
-    ours = Walk(kwire.bootstrap, seed, name, partitions=partitions)
-    done: list[object] = []
+def _first_difference(
+    bootstrap: str, seed: int, partitions: int, name: str, ours: list[Said]
+) -> tuple[int, Said, Said | None] | None:
+    """(step, Kafka's answer, ours) where the same walk at Apache Kafka says something else."""
+    walk = Walk(bootstrap, seed, name, partitions=partitions)
     try:
-        for kafkas, our in itertools.zip_longest(theirs.steps(), ours.steps()):
-            done.append((kafkas, our))
+        for step, (kafkas, our) in enumerate(itertools.zip_longest(walk.steps(), ours)):
             if _fails_inside(kafkas, our):
-                break  # its session is another one from here
+                return None  # its session is another one from here
             if our != kafkas:
-                return done
-        return [*done, None]
+                return step, kafkas, our
     finally:
-        theirs.close()
-        ours.close()
+        walk.close()
+    return None
