@@ -290,7 +290,7 @@ class _ShareFetch:
                 session.owed.discard(_key_of(target))
                 target.led.partition.traffic.bytes_out += target.size_bytes
                 answers[_key_of(target)] = _of_records(target)
-            elif _key_of(target) in session.owed and target.led.state.can_acquire():
+            elif _key_of(target) in session.owed and target.is_looked_at:
                 session.owed.discard(_key_of(target))
                 answers[_key_of(target)] = _empty(target.led.partition.index)
         for key, error in self._refused:

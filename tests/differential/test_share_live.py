@@ -29,14 +29,12 @@ from tests.system.test_share_consumer import (  # noqa: F401  (collected here)
     test_what_a_poll_gave_is_accepted_by_the_next,
 )
 
-WALKS = 3
+WALKS = 100
 ATTEMPTS = 5
-"""Of a walk: what Apache Kafka releases while it answers a fetch is free for the next one or not,
-as its threads go, so that its own answers differ between two runs of a walk."""
+"""Of a walk: what Apache Kafka releases while it answers a fetch is free for that fetch and the
+next one or not, as its threads go, so that its own answers differ between two runs of a walk. Ours
+have to be those of one of them, from the first step to the last."""
 BATCH_NOT_FOUND = "Batch record not found. The request batch offsets are not found in the cache."
-SEVERAL = ((1, 2), (2, 3))
-"""(seed, partitions). Few: on a busy machine some walks of several partitions part in which of
-them a fetch gives records of; why is not known (ADR 35)."""
 
 
 class Running(NamedTuple):
@@ -76,36 +74,25 @@ def test_kafka_still_does_with_a_deleted_group_what_is_recorded(broker: Running)
 
 
 @pytest.mark.parametrize("seed", seeds(WALKS))
-def test_a_random_walk_is_that_of_kafka(broker: Running, kwire: Running, seed: int) -> None:
-    _compare(broker, kwire, seed, 1)
-
-
-@pytest.mark.parametrize(("seed", "partitions"), SEVERAL)
-def test_a_walk_of_several_partitions_is_that_of_kafka(
-    broker: Running, kwire: Running, seed: int, partitions: int
-) -> None:
-    """Which partitions a fetch looks at first, and how they share its limits."""
-    _compare(broker, kwire, seed, partitions)
-
-
-def test_kafka_takes_many_partitions_of_a_session_in_turn_as_we_do(broker: Running) -> None:
-    came, expected = turns(broker.bootstrap, "turns")
-    assert came == expected
-
-
-def _compare(broker: Running, kwire: Running, seed: int, partitions: int) -> None:
-    """What we say is one of the things that Apache Kafka says."""
-    walk = Walk(kwire.bootstrap, seed, f"ours-{partitions}", partitions=partitions)
+def test_a_random_walk_is_one_of_kafkas(broker: Running, kwire: Running, seed: int) -> None:
+    """Of one, two or three partitions: which of them a fetch looks at first, and how they share its
+    limits, too."""
+    partitions = 1 + seed % 3
+    walk = Walk(kwire.bootstrap, seed, "ours", partitions=partitions, with_empty=True)
     try:
         ours = list(walk.steps())
     finally:
         walk.close()
     for attempt in range(ATTEMPTS):
-        name = f"live-{partitions}-{attempt}"
-        differs = _first_difference(broker.bootstrap, seed, partitions, name, ours)
+        differs = _first_difference(broker.bootstrap, seed, partitions, f"live-{attempt}", ours)
         if differs is None:
             return
     raise AssertionError(f"seed {seed}: (step, Kafka's, ours) {differs}")
+
+
+def test_kafka_takes_many_partitions_of_a_session_in_turn_as_we_do(broker: Running) -> None:
+    came, expected = turns(broker.bootstrap, "turns")
+    assert came == expected
 
 
 def _fails_inside(kafkas: object, our: object) -> bool:
@@ -120,7 +107,7 @@ def _first_difference(
     bootstrap: str, seed: int, partitions: int, name: str, ours: list[Said]
 ) -> tuple[int, Said, Said | None] | None:
     """(step, Kafka's answer, ours) where the same walk at Apache Kafka says something else."""
-    walk = Walk(bootstrap, seed, name, partitions=partitions)
+    walk = Walk(bootstrap, seed, name, partitions=partitions, with_empty=True)
     try:
         for step, (kafkas, our) in enumerate(itertools.zip_longest(walk.steps(), ours)):
             if _fails_inside(kafkas, our):

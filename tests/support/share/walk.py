@@ -36,7 +36,8 @@ Said = list[Any]
 
 
 class Walk:
-    """One walk; `steps` gives (what was done, what was said) until it ends."""
+    """One walk; `steps` gives (what was done, what was said) until it ends. `with_empty` says which
+    partitions an answer names without anything to say of them, too."""
 
     def __init__(
         self,
@@ -46,8 +47,10 @@ class Walk:
         *,
         may_expire: bool = True,
         partitions: int = 1,
+        with_empty: bool = False,
     ) -> None:
         self.partitions = partitions
+        self.with_empty = with_empty
         self.random = random.Random(seed)
         self.client = WireClient(bootstrap)
         self.topic = f"{name}-{seed}"
@@ -117,7 +120,7 @@ class Walk:
             bytes_max=self.random.choice((100, 1 << 20)),
         )
         self._keep(at, answer)
-        return [*_without_empty(said(answer)), at, answer.acquisition_lock_timeout_ms]
+        return [*self._said(answer), at, answer.acquisition_lock_timeout_ms]
 
     def acknowledge(self) -> Said:
         at = self.random.randrange(len(self.members))
@@ -139,7 +142,7 @@ class Walk:
                 is_renewal=is_renewal,
             )
             self._keep(at, answer)
-            return _without_empty(said(answer))
+            return self._said(answer)
         return said(member.acknowledge({key: batches}, is_renewal=is_renewal))
 
     def _batches(self, offsets: list[int]) -> list[Acknowledgement]:
@@ -205,6 +208,9 @@ class Walk:
         return answers
 
     # -- aids
+
+    def _said(self, answer: m.ShareFetchResponse) -> Said:
+        return said(answer) if self.with_empty else _without_empty(said(answer))
 
     def _keep(self, at: int, answer: m.ShareFetchResponse) -> None:
         for topic in answer.responses:
@@ -303,8 +309,7 @@ class Walk:
 
 
 def _without_empty(answer: Said) -> Said:
-    """Partitions of which nothing is said count for nothing: when a share partition opens is left
-    to the broker."""
+    """Without partitions of which nothing is said."""
     kept = [p for p in answer[2] if p[1][0] or p[2][0] or p[3] or p[4]]
     return [answer[0], answer[1], kept]
 
