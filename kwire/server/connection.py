@@ -19,7 +19,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from kwire.log.types import FileSlice
-from kwire.network.frames import Buffer
 from kwire.pending import Pending
 from kwire.protocol.errors import EncodeError, MalformedError
 from kwire.protocol.frame import encode_response, parse_request_header
@@ -28,6 +27,7 @@ from kwire.server.connection_setup import ConnectionSetup, hands_to_kernel
 from kwire.server.context import DISCONNECT, NO_REPLY, RequestContext
 from kwire.server.dispatch import Response, Route
 from kwire.server.paused_connection import PausedConnection
+from kwire.server.plain_requests import PlainRequests
 from kwire.server.request_steps import plain_allowed
 from kwire.server.sliced_response import SlicedResponse
 from kwire.server.slots import BETWEEN, HELD, MUTED, WRITES, Buffers, Slot
@@ -57,6 +57,7 @@ class BrokerConnection(PausedConnection):
         self._setup = setup
         self._parts = setup.parts
         self._route = setup.dispatcher.route
+        self._plain = PlainRequests(setup.parts, setup.dispatcher.known_route)
         self.client_host = ""
         self.client_port = 0
         self.listener_name = setup.listener_name
@@ -85,8 +86,6 @@ class BrokerConnection(PausedConnection):
         self.unreplied_writes: list[Pending[None]] = []
         """Of requests without a reply, as long as they are under way and somewhat longer."""
         self._awaited_writes = 0
-        self._output: list[Buffer] = []
-        self._output_bytes = 0
         self.sends_files = False
         self._in_batch = False
         self.turn_s = 0.0
@@ -224,6 +223,11 @@ class BrokerConnection(PausedConnection):
             self._in_batch = True
             self.turn_s = self.last_active_s = self._loop.time()
         if self._blocking is None and not self._queue and not self._writing_paused:
+            if self.plain_allowed and not self._slots:
+                answer = self._plain.answer(frame, self.turn_s)
+                if answer is not None:
+                    self._emit([answer])
+                    return
             self._execute(frame)
             return
         self._queue.append(bytes(frame))
@@ -592,9 +596,3 @@ class BrokerConnection(PausedConnection):
         elif first:
             # The client has more on their way: what one commit answers leaves together.
             self._loop.call_soon(self._send_output)
-
-    def _send_output(self) -> None:
-        output, self._output = self._output, []
-        self._output_bytes = 0
-        if output:
-            self.write_frames(output)
