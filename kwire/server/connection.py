@@ -224,7 +224,7 @@ class BrokerConnection(PausedConnection):
             self.turn_s = self.last_active_s = self._loop.time()
         if self._blocking is None and not self._queue and not self._writing_paused:
             if self.plain_allowed and not self._slots:
-                answer = self._plain.answer(frame, self.turn_s)
+                answer = self._plain.answer(self, frame)
                 if answer is not None:
                     self._emit([answer])
                     return

@@ -19,11 +19,12 @@ from struct import error as StructError
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 if TYPE_CHECKING:
+    from kwire.server.context import Connection
     from kwire.server.parts import Parts
     from kwire.server.request_counts import RequestCounts
 
-PlainRoad: TypeAlias = Callable[[memoryview, float], bytes | None]
-"""(request without its size, time of the turn in s) -> the frame of the answer, or None."""
+PlainRoad: TypeAlias = "Callable[[Connection, memoryview], bytes | None]"
+"""(its connection, request without its size) -> the frame of the answer, or None."""
 PlainRoads: TypeAlias = "Callable[[Parts, RequestCounts, int], PlainRoad]"
 """(parts, counts of the API, version) -> a road for one connection."""
 
@@ -59,7 +60,7 @@ class PlainRequests:
         self._known_route = known_route
         self._roads: dict[int, PlainRoad | None] = {}
 
-    def answer(self, body: memoryview, turn_s: float) -> bytes | None:
+    def answer(self, connection: Connection, body: memoryview) -> bytes | None:
         """The frame of the answer; None for a request that takes the general way."""
         try:
             (head,) = _KEY_AND_VERSION(body)
@@ -68,7 +69,7 @@ class PlainRequests:
             road = self._begun(head)
         except StructError:
             return None
-        return None if road is None else road(body, turn_s)
+        return None if road is None else road(connection, body)
 
     def _begun(self, head: int) -> PlainRoad | None:
         route = self._known_route(head >> 16)

@@ -7,6 +7,7 @@ import logging
 import pytest
 
 from kwire.coordinator.group.current_member import CurrentMember
+from kwire.server.described_topics import DescribedTopics
 from tests.sim.two_roads import Road, difference
 from tests.support.effort import seeds
 
@@ -34,7 +35,7 @@ def test_most_usual_requests_of_these_histories_take_a_plain_road() -> None:
     assert taken > of_plain_apis / 3, (taken, of_plain_apis)
 
 
-def _parts_from_seed(seeds_max: int = 12) -> str | None:
+def _parts_from_seed(seeds_max: int = 30) -> str | None:
     return next((found for seed in range(seeds_max) if (found := difference(seed))), None)
 
 
@@ -68,4 +69,11 @@ def test_a_road_that_answers_whoever_was_a_member_is_found(
 
     original = CurrentMember.is_alive
     monkeypatch.setattr(CurrentMember, "is_alive", is_alive)
+    assert _parts_from_seed()
+
+
+def test_a_road_that_remembers_metadata_beyond_a_change_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(DescribedTopics, "applied", lambda self, delta: None)
     assert _parts_from_seed()

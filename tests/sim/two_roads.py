@@ -29,7 +29,7 @@ PARTITIONS = 2
 GROUPS = ("alpha", "beta", "gamma")
 CONNECTIONS = 4  # one more than groups: two members of one put each other out
 STEPS = 120
-PLAIN_APIS = ("Heartbeat",)
+PLAIN_APIS = ("Heartbeat", "Metadata")
 """What has a plain road."""
 
 
@@ -77,6 +77,7 @@ class Road:
         self.simulation = Simulation(seed)
         self.plain = plain
         self.steps = steps
+        self.partitions = PARTITIONS  # of the first topic
         self.draw = SeededRandom(seed).below
         self.transcript: list[tuple[str, bytes | None]] = []
         self.state: list[tuple[str, str]] = []
@@ -140,6 +141,8 @@ class Road:
                 await self._join(peer, step)
             elif kind == 4 and peer.member.member_id and self.draw(3) == 0:
                 await self._ask(peer, f"{step} leave", self._leave(peer))
+            elif kind == 5 and self.draw(2) == 0:
+                await self._ask(peer, f"{step} grow", self._grown(peer))
             else:
                 frames = [self._usual(peer) for _ in range(1 + self.draw(3))]
                 last = frames[-1]
@@ -186,6 +189,8 @@ class Road:
         if joined.error_code:
             member.member_id = ""
             return
+        if member.member_id and self.draw(3) == 0:
+            return  # it has not heard of its new generation
         member.member_id, member.generation = joined.member_id, joined.generation_id
         if self.draw(4) == 0:
             return  # it never syncs
@@ -206,13 +211,21 @@ class Road:
         request = m.LeaveGroupRequest(group_id=member.group, member_id=member.member_id)
         return peer.encoded(request, 2)
 
+    def _grown(self, peer: Peer) -> bytes:
+        """One more partition."""
+        self.partitions += 1
+        topic = m.CreatePartitionsRequest.CreatePartitionsTopic(
+            name=TOPICS[0], count=self.partitions, assignments=None
+        )
+        return peer.encoded(m.CreatePartitionsRequest(topics=[topic], timeout_ms=5000), 3)
+
     def _found(self, peer: Peer) -> bytes:
         return peer.encoded(m.FindCoordinatorRequest(key=GROUPS[0]), 2)
 
     def _usual(self, peer: Peer) -> bytes:
         """One request as clients send them all the time."""
         kind, topic = self.draw(10), TOPICS[self.draw(len(TOPICS))]
-        if kind < 5:
+        if kind < 4:
             return self._heartbeat(peer)
         if kind == 5:
             commit = m.OffsetCommitRequest
@@ -226,7 +239,7 @@ class Road:
                 member_id=member.member_id, topics=[of_topic],
             )  # fmt: skip
             return peer.encoded(request, 8)
-        if kind == 6:
+        if kind in (4, 6):
             asked = m.MetadataRequest.MetadataRequestTopic(name=topic)
             return peer.encoded(m.MetadataRequest(topics=[asked]), 12)
         if kind == 7:
