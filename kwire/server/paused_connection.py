@@ -11,7 +11,7 @@ import asyncio
 from collections import deque
 
 from kwire.network.buffers import BufferPool
-from kwire.network.frames import Buffer, FrameConnection
+from kwire.network.frames import FrameConnection
 from kwire.server.slots import HELD, LATER, MUTED, Slot
 from kwire.server.turns import Turns
 
@@ -21,6 +21,22 @@ QUEUED_BYTES_MAX = 1024 * 1024
 
 class PausedConnection(FrameConnection):
     """See the module. A subclass runs the queue (`_run_queue`)."""
+
+    __slots__ = (
+        "_blocking",
+        "_closed",
+        "_has_turn",
+        "_is_gone",
+        "_loop",
+        "_memory_awaited",
+        "_queue",
+        "_queued_bytes",
+        "_reading_paused",
+        "_throttle_timer",
+        "_throttled_until_s",
+        "_turns",
+        "_writing_paused",
+    )
 
     def __init__(
         self,
@@ -40,9 +56,6 @@ class PausedConnection(FrameConnection):
         self._writing_paused = False
         self._reading_paused = False
         self._memory_awaited = False
-        self._output: list[Buffer] = []
-        """Replies that leave together."""
-        self._output_bytes = 0
         self._throttled_until_s = 0.0
         self._throttle_timer: asyncio.TimerHandle | None = None
         self._closed = False
@@ -51,12 +64,6 @@ class PausedConnection(FrameConnection):
     def _run_queue(self) -> None:
         """Start what nothing blocks."""
         raise NotImplementedError
-
-    def _send_output(self) -> None:
-        output, self._output = self._output, []
-        self._output_bytes = 0
-        if output:
-            self.write_frames(output)
 
     def pause_writing(self) -> None:
         self._writing_paused = True
