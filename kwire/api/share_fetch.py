@@ -14,7 +14,7 @@ measured on Apache Kafka 4.4.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from functools import partial
 
 from kwire.api.shared.leader_hints import HINTED_ERRORS, LeaderHints
@@ -290,12 +290,15 @@ class _ShareFetch:
                 session.owed.discard(_key_of(target))
                 target.led.partition.traffic.bytes_out += target.size_bytes
                 answers[_key_of(target)] = _of_records(target)
-            elif _key_of(target) in session.owed and target.led.state.can_acquire():
+            elif _key_of(target) in session.owed and target.is_looked_at:
                 session.owed.discard(_key_of(target))
                 answers[_key_of(target)] = _empty(target.led.partition.index)
         for key, error in self._refused:
             session.owed.add(key)
             answers[key] = _failed(key, error)
+        ordered = list(answers)
+        if len(ordered) > 1:
+            ordered = [key for key in self._in_order() if key in answers]
         for key, acknowledge_error in acknowledged:
             said = answers.get(key)
             if said is None:
@@ -304,13 +307,10 @@ class _ShareFetch:
                 said.acknowledge_error_code = int(acknowledge_error.code)
                 said.acknowledge_error_message = acknowledge_error.message or None
         topics: dict[bytes, list[m.ShareFetchResponse.PartitionData]] = {}
-        gave: list[PartitionKey] = []
-        for key in self._in_order(answers):
+        for key in dict.fromkeys([*ordered, *answers]):
             topics.setdefault(key[0], []).append(answers[key])
-            if answers[key].records:
-                gave.append(key)
         if self._request.share_session_epoch != INITIAL_EPOCH:
-            session.gave(gave)
+            session.gave(key for key in ordered if answers[key].records)
         response = shape(
             responses=[
                 shape.ShareFetchableTopicResponse(topic_id=topic_id, partitions=partitions)
@@ -322,8 +322,10 @@ class _ShareFetch:
         self._add_leaders(response)
         return response
 
-    def _in_order(self, keys: Collection[PartitionKey]) -> list[PartitionKey]:
-        """The partitions of the answer, as they are named there."""
+    def _in_order(self) -> list[PartitionKey]:
+        """The partitions that were looked at, as the answer names those it has of them."""
+        keys = [_key_of(x) for x in self._targets if x.is_looked_at or x.error is not None]
+        keys += [key for key, _ in self._refused]
         known = self._context.parts.metadata.image.topics.by_id
         topics = {topic_id: known.get(topic_id) for topic_id, _ in keys}
         return in_answer_order(keys, {x: topic.name for x, topic in topics.items() if topic})

@@ -53,6 +53,7 @@ class ShareTarget:
         "current_leader_epoch",
         "error",
         "fetch_offset",
+        "is_looked_at",
         "last_fetched_epoch",
         "led",
         "log_start_offset",
@@ -65,6 +66,7 @@ class ShareTarget:
         self.led = led
         self.member_id = member_id
         self.fetch_offset = 0
+        self.is_looked_at = False  # whether the last try could have acquired of it
         self.current_leader_epoch = led.leader_epoch
         self.last_fetched_epoch = -1
         self.log_start_offset = -1
@@ -181,7 +183,8 @@ class DelayedShareFetch:
                 ends = True
                 continue
             has_records = led.has_records()
-            if led.is_fetching or not led.state.can_acquire():
+            target.is_looked_at = not led.is_fetching and led.state.can_acquire()
+            if not target.is_looked_at:
                 continue
             count += 1
             offset = led.state.next_fetch_offset()

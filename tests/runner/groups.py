@@ -470,7 +470,7 @@ GATE: tuple[Group, ...] = (
         "differential",
         # Rates, and three nodes of Kafka, are compared where nothing else runs (`make stress`).
         pytest_group("tests/differential", extra=LONG_DIFFERENCES),
-        2700,
+        3300,
         tools=("java", "mvn"),
         real=True,
     ),

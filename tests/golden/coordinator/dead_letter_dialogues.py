@@ -84,24 +84,26 @@ class Dialogue:
             answer = member.acquire([key])
             assert answer.error_code == 0, answer
             member.acknowledge({key: [(0, COUNT - 1, [kind])]})
-        wait_for(lambda: self._is_archived(group), f"{group}: records that are archived")
+        wait_for(lambda: self.archived(group) >= COUNT, f"{group}: records that are archived")
         member.leave()
         member.close()
-        return {"topic": topic, "records": self._records(topic), "configs": self._configs(topic)}
+        return {"topic": topic, "records": self.records(topic), "configs": self._configs(topic)}
 
-    def _is_archived(self, group: str) -> bool:
+    def archived(self, group: str) -> int:
+        """How many of the records are archived, or behind the start."""
         asked = read_request(group, [PartitionEpoch(self.topic_id, INDEX, 0)])
         state = read_results(self.client.call(asked, 0))[0]
         if state.error_code:
-            return False
+            return 0
         archived = sum(
             batch.last_offset - batch.first_offset + 1
             for batch in state.state_batches
             if batch.delivery_state == ARCHIVED
         )
-        return state.start_offset + archived >= COUNT
+        return int(state.start_offset + archived)
 
-    def _records(self, topic: str) -> list[Any] | None:
+    def records(self, topic: str) -> list[Any] | None:
+        """[partition, offset, key, value, headers] of each; None where the topic is not there."""
         if topic not in self.client.topics():
             return None
         found = []

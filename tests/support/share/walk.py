@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+from kwire.api.shared.share_order import in_answer_order
 from kwire.protocol import messages as m
 from kwire.testing.cluster import wait_for
 from tests.support.share.member import (
@@ -28,12 +29,15 @@ from tests.support.wire import WireClient, batch_of, produce_request
 LOCK_MS = 1000
 LONG_LOCK_MS = 60_000
 STEPS = 60
+TOPICS_MAX = 500
+"""Until one of them has the order of an answer that is wanted."""
 
 Said = list[Any]
 
 
 class Walk:
-    """One walk; `steps` gives (what was done, what was said) until it ends."""
+    """One walk; `steps` gives (what was done, what was said) until it ends. `with_empty` says which
+    partitions an answer names without anything to say of them, too."""
 
     def __init__(
         self,
@@ -43,20 +47,21 @@ class Walk:
         *,
         may_expire: bool = True,
         partitions: int = 1,
+        with_empty: bool = False,
     ) -> None:
         self.partitions = partitions
+        self.with_empty = with_empty
         self.random = random.Random(seed)
         self.client = WireClient(bootstrap)
         self.topic = f"{name}-{seed}"
         self.group = f"{name}-group-{seed}"
         self.is_committed = self.random.random() < 0.4
         self.can_expire = self.random.random() < 0.3 and may_expire
-        self.client.create_topic(self.topic, self.partitions)
-        topic_id = self.client.topic_id(self.topic)
+        topic_id = self._create_topic(seed)
         self.keys: list[Key] = [(topic_id, index) for index in range(self.partitions)]
         self.configs = {
             "share_auto_offset_reset": "earliest",
-            "share_record_lock_duration_ms": str(LOCK_MS if self.can_expire else LONG_LOCK_MS),
+            "share_record_lock_duration_ms": str(LONG_LOCK_MS),
             "share_delivery_count_limit": str(self.random.randint(2, 7)),
             "share_partition_max_record_locks": str(self.random.choice((100, 2000))),
             "share_isolation_level": (
@@ -115,7 +120,7 @@ class Walk:
             bytes_max=self.random.choice((100, 1 << 20)),
         )
         self._keep(at, answer)
-        return [*_without_empty(said(answer)), at, answer.acquisition_lock_timeout_ms]
+        return [*self._said(answer), at, answer.acquisition_lock_timeout_ms]
 
     def acknowledge(self) -> Said:
         at = self.random.randrange(len(self.members))
@@ -137,7 +142,7 @@ class Walk:
                 is_renewal=is_renewal,
             )
             self._keep(at, answer)
-            return _without_empty(said(answer))
+            return self._said(answer)
         return said(member.acknowledge({key: batches}, is_renewal=is_renewal))
 
     def _batches(self, offsets: list[int]) -> list[Acknowledgement]:
@@ -192,14 +197,20 @@ class Walk:
         return [name, value]
 
     def expire(self) -> Said:
-        """All locks run out."""
+        """Some fetch with locks that run out before the next step; all other locks stay."""
+        held = [{key: list(offsets) for key, offsets in of.items()} for of in self.held]
+        set_group_config(self.client, self.group, share_record_lock_duration_ms=str(LOCK_MS))
+        answers = [self.fetch() for _ in range(self.random.randint(1, 3))]
         end_s = time.monotonic() + LOCK_MS / 1000 * 1.6
+        set_group_config(self.client, self.group, share_record_lock_duration_ms=str(LONG_LOCK_MS))
         wait_for(lambda: time.monotonic() > end_s, "locks are over")
-        for held in self.held:
-            held.clear()
-        return []
+        self.held = held
+        return answers
 
     # -- aids
+
+    def _said(self, answer: m.ShareFetchResponse) -> Said:
+        return said(answer) if self.with_empty else _without_empty(said(answer))
 
     def _keep(self, at: int, answer: m.ShareFetchResponse) -> None:
         for topic in answer.responses:
@@ -209,6 +220,22 @@ class Walk:
                     for offset in range(given.first_offset, given.last_offset + 1):
                         if offset not in held:
                             held.append(offset)
+
+    def _create_topic(self, seed: int) -> bytes:
+        """Its id. Of several partitions the order of an answer depends on the topic's id and name
+        (`share_order`), and the next fetches on that: topics are made until theirs is the one that
+        the seed wants."""
+        wanted = list(range(self.partitions))
+        random.Random(f"order of {seed}").shuffle(wanted)
+        for attempt in range(TOPICS_MAX):
+            name = f"{self.topic}-{attempt}" if attempt else self.topic
+            self.client.create_topic(name, self.partitions)
+            topic_id = self.client.topic_id(name)
+            keys = [(topic_id, index) for index in range(self.partitions)]
+            if [index for _, index in in_answer_order(keys, {topic_id: name})] == wanted:
+                self.topic = name
+                return topic_id
+        raise AssertionError(f"no topic of {TOPICS_MAX} has the order {wanted}")
 
     def _end(self, index: int) -> int:
         shape = m.ListOffsetsRequest
@@ -282,8 +309,7 @@ class Walk:
 
 
 def _without_empty(answer: Said) -> Said:
-    """Partitions of which nothing is said count for nothing: when a share partition opens is left
-    to the broker."""
+    """Without partitions of which nothing is said."""
     kept = [p for p in answer[2] if p[1][0] or p[2][0] or p[3] or p[4]]
     return [answer[0], answer[1], kept]
 
