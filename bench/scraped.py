@@ -5,11 +5,15 @@
 One broker serves all rounds, which alternate: in one `rklat` alone, in the next a scrape a second
 and `--held` HTTP connections that send nothing. Told are the medians of p50 and p99 of either, and
 the ratio of the p99s; before the first request the broker's memory and how long it took to start.
+
+Who scrapes stands for a Prometheus on another machine, whose work is not the broker's: it is a
+process of its own that has the processor only while nobody else wants it (SCHED_IDLE, on Linux).
 """
 
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import os
 import pathlib
 import re
@@ -19,9 +23,10 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 import urllib.request
+from multiprocessing.synchronize import Event
+from typing import Any
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
@@ -38,27 +43,36 @@ IDLE_S = 2
 
 
 class Scraping:
-    """A scrape a second by a thread, and connections that are held open."""
+    """A scrape a second by a process, and connections that are held open."""
 
     def __init__(self, port: int, held: int) -> None:
-        self._url = f"http://127.0.0.1:{port}/metrics"
         self._held = [socket.create_connection(("127.0.0.1", port)) for _ in range(held)]
-        self._ended = threading.Event()
-        self.scrapes = 0
-        self._thread = threading.Thread(target=self._scrape)
-        self._thread.start()
+        context = multiprocessing.get_context("spawn")
+        self._ended = context.Event()
+        self._scrapes = context.Value("i", 0)
+        url = f"http://127.0.0.1:{port}/metrics"
+        arguments = url, self._ended, self._scrapes
+        self._process = context.Process(target=_scrape, args=arguments)
+        self._process.start()
 
-    def _scrape(self) -> None:
-        while not self._ended.wait(SCRAPE_S):
-            with urllib.request.urlopen(self._url, timeout=TIMEOUT_S) as response:
-                response.read()
-            self.scrapes += 1
-
-    def end(self) -> None:
+    def end(self) -> int:
+        """How often it has scraped."""
         self._ended.set()
-        self._thread.join()
+        self._process.join()
         for connection in self._held:
             connection.close()
+        if self._process.exitcode:
+            raise SystemExit("bench: a scrape failed")
+        return int(self._scrapes.value)
+
+
+def _scrape(url: str, ended: Event, scrapes: Any) -> None:
+    if sys.platform.startswith("linux"):
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+    while not ended.wait(SCRAPE_S):
+        with urllib.request.urlopen(url, timeout=TIMEOUT_S) as response:
+            response.read()
+        scrapes.value += 1
 
 
 def measure(options: argparse.Namespace, directory: str) -> None:
@@ -101,8 +115,7 @@ def compare(options: argparse.Namespace, tools: pathlib.Path, address: str, http
             topic = f"latency-{at}-{int(scraped)}"  # what was there before is read too
             figures = run(tools / "rklat", address, topic, RATE, options.seconds, "1")
             if scraping is not None:
-                scraping.end()
-                scrapes += scraping.scrapes
+                scrapes += scraping.end()
             if at:
                 taken[scraped].append(figures)
     medians = {

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from kwire.api.shared.fetch_size import SIZES, sizes_without_records
+from kwire.api.shared.fetch_size import ANSWER_BYTES, ONE_PARTITION_BYTES, PARTITION_BYTES
 from kwire.api.shared.leader_hints import HINTED_ERRORS, LeaderHints, missing_partition_error
 from kwire.log.types import COMMITTED, HIGH_WATERMARK, ISOLATION_LEVELS, LOG_END, READ_COMMITTED
 from kwire.pending import Answer, Pending
@@ -122,9 +122,9 @@ class _Fetch:
         self._refused: list[_Refused] = []
         self._response: m.FetchResponse | None = None
         self._pending: Pending[m.FetchResponse] | None = None
-        self._turn_s = 0.0
         self._consumer: Sensor | None = None
         """What its answer is counted for."""
+        self._turn_s = 0.0
         self._is_asked = False
 
     def start(self) -> Answer[m.FetchResponse]:
@@ -152,8 +152,14 @@ class _Fetch:
             throttled = self._throttled()
         elif consumer is not None:
             # Nearly always it is within the quota for certain: this is `Sensor.count`.
-            pending = consumer.pending + self._response_bytes()
-            now_s = self._turn_s if self._pending is None else self._context.parts.loop.time()
+            context, targets = self._context, self._targets
+            if len(targets) == 1 and self._session is None and not self._refused:
+                response_bytes = ONE_PARTITION_BYTES[context.api_version]
+                response_bytes += targets[0].result.size_bytes
+            else:
+                response_bytes = self._response_bytes()
+            now_s = self._turn_s if self._pending is None else context.parts.loop.time()
+            pending = consumer.pending + response_bytes
             if pending <= consumer.room and now_s < consumer.quiet_until_s:
                 consumer.pending, consumer.counted_s = pending, now_s
             else:
@@ -214,9 +220,9 @@ class _Fetch:
         return response
 
     def _limits(self) -> ReadLimits:
-        request, parts = self._request, self._context.parts
-        connection = self._context.connection
-        has_state = self._context.api_version >= REPLICA_STATE_FROM
+        context, request = self._context, self._request
+        parts, connection, version = context.parts, context.connection, context.api_version
+        has_state = version >= REPLICA_STATE_FROM
         bytes_max = min(request.max_bytes, parts.fetch_bytes_max)
         replica_id = self._replica_id
         if connection is not None:
@@ -224,7 +230,7 @@ class _Fetch:
             rates = connection.rates
             if rates is not None and replica_id < 0:
                 if connection.is_measured and rates.request is not None:
-                    self._is_asked = connection.is_read(self._context)
+                    self._is_asked = connection.is_read(context)
                 consumer = rates.consumer
                 if consumer is not None:
                     self._consumer, self._turn_s = consumer, connection.turn_s
@@ -242,7 +248,7 @@ class _Fetch:
             wait_ms=request.max_wait_ms,
             isolation=isolation,
             replica_id=replica_id,
-            from_follower=replica_id == CONSUMER and self._context.api_version >= FOLLOWERS_FROM,
+            from_follower=replica_id == CONSUMER and version >= FOLLOWERS_FROM,
             rack=request.rack_id,
             as_files=connection is not None and connection.sends_files,
             replica_epoch=request.replica_state.replica_epoch if has_state else -1,
@@ -291,23 +297,14 @@ class _Fetch:
     def _response_bytes(self) -> int:
         """How large the answer will be, but for names and transactions that were aborted. A
         partition without records counts in a full answer alone."""
-        version, targets = self._context.api_version, self._targets
-        try:
-            response_bytes, partition_bytes = SIZES[version]
-        except KeyError:
-            response_bytes, partition_bytes = sizes_without_records(version)
+        version, found = self._context.api_version, len(self._refused)
         is_full = self._session is None or self._request.session_epoch == INITIAL_EPOCH
-        if is_full:
-            response_bytes += partition_bytes * len(targets)
-        for target in targets:
+        response_bytes = ANSWER_BYTES[version]
+        for target in self._targets:
             size_bytes = target.result.size_bytes
-            if size_bytes:
-                response_bytes += size_bytes
-                if not is_full:
-                    response_bytes += partition_bytes
-        if self._refused:
-            response_bytes += partition_bytes * len(self._refused)
-        return response_bytes
+            response_bytes += size_bytes
+            found += is_full or size_bytes > 0
+        return response_bytes + PARTITION_BYTES[version] * found
 
     def _throttled(self) -> m.FetchResponse | None:
         """The answer to a consumer over its quota: nothing that was read, and nothing that the

@@ -7,6 +7,7 @@ measured on Apache Kafka 4.4.
 
 from __future__ import annotations
 
+from kwire.api.plain.heartbeats import PlainHeartbeats
 from kwire.pending import Answer
 from kwire.protocol import messages as m
 from kwire.protocol.errors import KafkaError
@@ -17,6 +18,7 @@ from kwire.server.context import RequestContext
 VERSIONS = (0, 4)
 WAITS_FOR_WRITES = False
 AUTHORIZATION = (Requires(Operation.READ, ResourceType.GROUP, "group_id", checked=Checked.BEFORE),)
+plain_road = PlainHeartbeats
 
 
 def handle(context: RequestContext, request: m.HeartbeatRequest) -> Answer[m.HeartbeatResponse]:

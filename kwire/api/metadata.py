@@ -11,8 +11,10 @@ KIP-516; measured on Apache Kafka 4.4.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import TypeAlias
 
+from kwire.api.plain.metadata import PlainMetadata
 from kwire.api.shared.topic_names import is_valid
 from kwire.kraft.images.cluster import BrokerImage, Endpoint
 from kwire.kraft.images.topics import PartitionImage, TopicImage
@@ -330,3 +332,6 @@ class _MetadataReader:
         if alive is None:
             return True
         return not alive[0].has_online_directory(partition.directory(replica))
+
+
+plain_road = partial(PlainMetadata, handle)

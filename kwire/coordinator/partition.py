@@ -58,6 +58,7 @@ class PartitionShard(Generic[S]):
     """A shard with what the runtime keeps about it. Offsets are exclusive ends."""
 
     __slots__ = (
+        "__weakref__",
         "batch",
         "busy",
         "committed",

@@ -134,6 +134,10 @@ class CoordinatorRuntime(Generic[S]):
         current = self._partitions.get(partition)
         return None if current is None else current.state
 
+    def led(self, partition: int) -> PartitionShard[S] | None:
+        """The partition with what the runtime keeps about it; None where another broker leads."""
+        return self._partitions.get(partition)
+
     def shard(self, partition: int) -> S | None:
         """The shard itself, for metrics and tests; None unless it is active."""
         current = self._partitions.get(partition)

@@ -37,6 +37,7 @@ class FaultyFiles(SystemFiles):
     """
 
     def __init__(self, *, is_synced: bool = True) -> None:
+        super().__init__()
         self.is_full = False
         self.sync_ms = 0
         self.write_ms = 0

@@ -20,8 +20,9 @@ Buffer = bytes | bytearray | memoryview
 
 _NOWAIT: int | None = getattr(os, "RWF_NOWAIT", None)
 _PROBE = (bytearray(1),)  # where a byte goes that nobody looks at
-NO_WINDOW = -1, 0, memoryview(b"")
 WINDOW_BYTES = 16 * 1024 * 1024
+NO_WINDOW = 0, memoryview(b"")
+WINDOWS_MAX = 16  # files of which a part is mapped
 WHOLE_BYTES_MAX = 1 << 28  # of a file that is read whole
 TEMPORARY_SUFFIX = ".tmp"  # of what is about to replace a file
 IOV_MAX = 1024  # the kernel's limit of buffers in one vectored call
@@ -123,15 +124,16 @@ class SystemFiles:
 
     syncs_in_parallel = True
 
-    _window: tuple[int, int, memoryview] = NO_WINDOW  # handle, position, the part that is mapped
+    def __init__(self) -> None:
+        self._windows: dict[int, tuple[int, memoryview]] = {}
+        """By handle: position, the part that is mapped; the one that was made last is last."""
 
     def open(self, path: str, *, create: bool = False, writable: bool = True) -> int:
         flags = (os.O_RDWR if writable else os.O_RDONLY) | os.O_CLOEXEC
         return os.open(path, flags | os.O_CREAT if create else flags, 0o644)
 
     def close(self, handle: int) -> None:
-        if self._window[0] == handle:
-            self._window = NO_WINDOW
+        self._windows.pop(handle, None)
         os.close(handle)
 
     def pread(self, handle: int, size_bytes: int, position: int) -> bytes:
@@ -169,18 +171,23 @@ class SystemFiles:
         """A part of the file as memory, to be handed to the kernel and to nobody else.
 
         Whoever looks into it is killed when the file has become shorter or its disk fails; a
-        system call that is given it fails. One window is kept for the next part behind this one.
+        system call that is given it fails. A window of each file is kept for the next part behind
+        this one, as long as there are few such files.
         Not every implementation of `Files` has this: see `can_map`.
         """
-        owner, start, view = self._window
+        windows = self._windows
+        start, view = windows.get(handle, NO_WINDOW)
         end = position + size_bytes
-        if owner != handle or position < start or end > start + len(view):
+        if position < start or end > start + len(view):
             start = position - position % mmap.ALLOCATIONGRANULARITY
             length = min(max(end - start, WINDOW_BYTES), os.fstat(handle).st_size - start)
             if length < end - start:
                 raise OSError(errno.EIO, "the file is shorter than it was")
             view = memoryview(mmap.mmap(handle, length, access=mmap.ACCESS_READ, offset=start))
-            self._window = handle, start, view
+            windows.pop(handle, None)
+            while len(windows) >= WINDOWS_MAX:
+                windows.pop(next(iter(windows)), None)
+            windows[handle] = start, view
         return view[position - start : end - start]
 
     def pwritev(self, handle: int, buffers: Sequence[Buffer], position: int) -> int:
@@ -191,8 +198,7 @@ class SystemFiles:
         os.fdatasync(handle)
 
     def truncate(self, handle: int, size_bytes: int) -> None:
-        if self._window[0] == handle:
-            self._window = NO_WINDOW
+        self._windows.pop(handle, None)
         os.ftruncate(handle, size_bytes)
 
     def allocate(self, handle: int, position: int, size_bytes: int) -> bool:

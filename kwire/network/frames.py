@@ -31,6 +31,21 @@ class FrameConnection(asyncio.BufferedProtocol):
     `frame_refused`, and nothing more is read.
     """
 
+    __slots__ = (
+        "_expected",
+        "_filled",
+        "_frame_bytes_min",
+        "_partial",
+        "_pool",
+        "_refused",
+        "_reserved",
+        "_target",
+        "failure",
+        "frame_bytes_max",
+        "is_trusted",
+        "transport",
+    )
+
     def __init__(self, pool: BufferPool, frame_bytes_max: int, frame_bytes_min: int = 1) -> None:
         self.transport: asyncio.Transport
         """From `opened` on."""

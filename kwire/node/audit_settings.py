@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from kwire.clock import Clock
 from kwire.config.node_settings import NodeSettings
 from kwire.log.scheduling import Scheduler
-from kwire.server.request_steps import RequestSteps
 
 if TYPE_CHECKING:
     from kwire.node.audit import Audit
@@ -27,9 +26,3 @@ def audit_of(
     from kwire.node.audit import make_audit
 
     return make_audit(settings, loop, clock, new_worker)
-
-
-def tell_failures(audit: Audit | None, steps: RequestSteps) -> None:
-    """Let the audit log hear of clients that do not prove who they are."""
-    if audit is not None:
-        steps.authentication_failed = audit.authentication_failed

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from kwire.api.shared.auto_create import AutoTopicCreation
-from kwire.clock import Clock, Random, SystemClock, SystemRandom, ticks_ns
+from kwire.clock import Clock, Random, SystemClock, SystemRandom
 from kwire.config import listeners as settings
 from kwire.config.broker_config import BrokerConfig
 from kwire.config.dynamic import DynamicConfig
@@ -30,7 +30,7 @@ from kwire.membership.replica_directories import ReplicaDirectories
 from kwire.network.buffers import BufferPool
 from kwire.network.peer import PeerNetwork
 from kwire.node.acls import PublishedAcls
-from kwire.node.audit_settings import audit_of, tell_failures
+from kwire.node.audit_settings import audit_of
 from kwire.node.client_quotas import PublishedQuotas
 from kwire.node.controller_requests import ControllerRequests
 from kwire.node.coordinators import Coordinators
@@ -57,6 +57,7 @@ from kwire.node.replication import Replication
 from kwire.node.schema_checks import NodeSchemaChecks
 from kwire.node.start_error import StartError
 from kwire.node.starting import StartSequence
+from kwire.node.steps import steps_of
 from kwire.node.stopping import StopSequence
 from kwire.node.telemetry import NodeTelemetry
 from kwire.node.workers import NewExecutor, workers_of
@@ -71,7 +72,6 @@ from kwire.server.dispatch import Dispatcher
 from kwire.server.fetch_sessions import FetchSessionCache
 from kwire.server.listener import Listener
 from kwire.server.parts import Parts
-from kwire.server.request_steps import RequestSteps
 from kwire.server.slices import Slices
 
 if TYPE_CHECKING:
@@ -145,11 +145,9 @@ class Node:
         self.telemetry = NodeTelemetry(self.dynamic_config, self.random, lambda: self.http)
         self.published.takes_telemetry = self.telemetry.is_read
         self.parts = self._make_parts()
-        self.request_steps = RequestSteps(
-            lambda: self.parts.authorizer is not None,
-            ticks_ns if isinstance(self.clock, SystemClock) else lambda: int(loop.time() * 1e9),
+        self.request_steps = steps_of(
+            config, loop, self.clock, self.audit, lambda: self.parts.authorizer is not None
         )
-        tell_failures(self.audit, self.request_steps)
         self.client_quotas = PublishedQuotas(config, self.request_steps)
         self.local_requests = self._make_local_requests()
         self._subscribe()

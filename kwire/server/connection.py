@@ -18,8 +18,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from kwire.log.types import FileSlice
-from kwire.network.frames import Buffer
 from kwire.pending import Pending
 from kwire.protocol.errors import EncodeError, MalformedError
 from kwire.protocol.frame import encode_response, parse_request_header
@@ -27,7 +25,8 @@ from kwire.security.authorizer import ANONYMOUS
 from kwire.server.connection_setup import ConnectionSetup, hands_to_kernel
 from kwire.server.context import DISCONNECT, NO_REPLY, RequestContext
 from kwire.server.dispatch import Response, Route
-from kwire.server.paused_connection import PausedConnection
+from kwire.server.plain_requests import PlainRequests
+from kwire.server.replying_connection import ReplyingConnection
 from kwire.server.request_steps import plain_allowed
 from kwire.server.sliced_response import SlicedResponse
 from kwire.server.slots import BETWEEN, HELD, MUTED, WRITES, Buffers, Slot
@@ -41,24 +40,52 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 UNANSWERED_REQUESTS_MAX = 1024
-OUTPUT_BYTES_MAX = 64 * 1024
 REPLY_BYTES_HIGH = 1024 * 1024
 REPLY_BYTES_LOW = 256 * 1024
-CLOSE_S = 10.0
 UNREPLIED_WRITES_KEPT = 32
 PRODUCE_KEY = 0
 
 
-class BrokerConnection(PausedConnection):
+class BrokerConnection(ReplyingConnection):
     """The server side of one client's connection."""
+
+    __slots__ = (
+        "_awaited_writes",
+        "_ended",
+        "_known_clients",
+        "_on_close",
+        "_parts",
+        "_passes_arrival",
+        "_plain",
+        "_refusal",
+        "_route",
+        "_setup",
+        "_watched",
+        "bytes_stored",
+        "client_software_name",
+        "client_software_version",
+        "is_authenticated",
+        "is_follower",
+        "is_measured",
+        "is_read",
+        "last_active_s",
+        "listener_name",
+        "opened_s",
+        "plain_allowed",
+        "principal",
+        "rates",
+        "security_protocol",
+        "token_authenticated",
+        "turn_s",
+        "unreplied_writes",
+    )
 
     def __init__(self, setup: ConnectionSetup[BrokerConnection]) -> None:
         super().__init__(setup.pool, setup.request_bytes_max, setup.loop, setup.turns)
         self._setup = setup
         self._parts = setup.parts
         self._route = setup.dispatcher.route
-        self.client_host = ""
-        self.client_port = 0
+        self._plain = PlainRequests(setup.parts, setup.dispatcher.known_route)
         self.listener_name = setup.listener_name
         self.principal = ANONYMOUS
         self.token_authenticated = False
@@ -81,14 +108,9 @@ class BrokerConnection(PausedConnection):
         self.client_software_name = "unknown"
         self.client_software_version = "unknown"
         self.last_active_s = self.opened_s = 0.0
-        self._slots: deque[Slot] = deque()
         self.unreplied_writes: list[Pending[None]] = []
         """Of requests without a reply, as long as they are under way and somewhat longer."""
         self._awaited_writes = 0
-        self._output: list[Buffer] = []
-        self._output_bytes = 0
-        self.sends_files = False
-        self._in_batch = False
         self.turn_s = 0.0
         self._refusal: str | None = None
         self._ended = False  # the client sends nothing any more, but still reads
@@ -147,18 +169,6 @@ class BrokerConnection(PausedConnection):
         for callback in callbacks:
             callback()
         self._setup.closed(self)
-
-    def close(self, reason: str, level: int = logging.INFO) -> None:
-        """Close from our side, with one line in the log; unsent replies are still sent."""
-        if not self._closed and not self.transport.is_closing():
-            where = self.client_host, self.client_port
-            logger.log(level, "closing the connection from %s:%d: %s", *where, reason)
-            self.stop_cutting()
-            self._send_output()
-            self.transport.close()
-            if self._writing_paused:
-                # The client does not read: it gets a while, then what is unsent is dropped.
-                self._loop.call_later(CLOSE_S, self.transport.abort)
 
     def _run_received_produces(self) -> None:
         """The other side is gone: execute the Produce requests it had sent, drop the others.
@@ -224,6 +234,11 @@ class BrokerConnection(PausedConnection):
             self._in_batch = True
             self.turn_s = self.last_active_s = self._loop.time()
         if self._blocking is None and not self._queue and not self._writing_paused:
+            if self.plain_allowed and not self._slots:
+                answer = self._plain.answer(self, frame)
+                if answer is not None:
+                    self._emit([answer])
+                    return
             self._execute(frame)
             return
         self._queue.append(bytes(frame))
@@ -573,28 +588,3 @@ class BrokerConnection(PausedConnection):
                 return
             if slot.parts is not None:
                 self._emit(slot.parts)
-
-    def _emit(self, parts: Buffers) -> None:
-        """Send a reply; small ones of one read leave together."""
-        if len(parts) > 1 and self.sends_files:
-            try:
-                parts = [part.view() if type(part) is FileSlice else part for part in parts]
-            except OSError as error:
-                self.close(f"a response cannot be sent: {error}")
-                return
-        if (first := not self._in_batch and not self._output) and not self._slots:
-            self.write_frames(parts)
-            return
-        self._output.extend(parts)
-        self._output_bytes += sum(map(len, parts))
-        if self._output_bytes >= OUTPUT_BYTES_MAX:
-            self._send_output()
-        elif first:
-            # The client has more on their way: what one commit answers leaves together.
-            self._loop.call_soon(self._send_output)
-
-    def _send_output(self) -> None:
-        output, self._output = self._output, []
-        self._output_bytes = 0
-        if output:
-            self.write_frames(output)

@@ -17,11 +17,12 @@ View: TypeAlias = dict[bytes, tuple[bytes, int]]
 
 
 class DescribedTopics:
-    """The topics of a node."""
+    """The topics of a node. `changes` is how often a topic, a partition or a broker has changed."""
 
-    __slots__ = ("_views",)
+    __slots__ = ("_views", "changes")
 
     def __init__(self) -> None:
+        self.changes = 0
         self._views: dict[tuple[str, int], View] = {}
 
     def view(self, listener_name: str, version: int) -> View:
@@ -37,6 +38,8 @@ class DescribedTopics:
 
     def applied(self, delta: MetadataDelta) -> None:
         """Committed metadata."""
+        if delta.brokers or delta.partitions or delta.topics_deleted:
+            self.changes += 1
         if delta.brokers:
             self._views.clear()
             return

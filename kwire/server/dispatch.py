@@ -11,7 +11,8 @@ request, error)`, or as other errors are.
 A module whose requests neither read nor change what a write in front of them does says
 `WAITS_FOR_WRITES = False`; all others start behind the replies of those writes
 (docs/adr/0007-one-connection-one-order.md). One whose requests come by the thousand says
-`TAKES_TURNS = True`: one turn of the loop starts only so many of them (`turns.py`).
+`TAKES_TURNS = True`: one turn of the loop starts only so many of them (`turns.py`). One with a
+shorter way for its usual request has a function `plain_road` (`plain_requests.py`).
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from kwire.security.requirements import Authorization, Checked
 from kwire.server.arrival import Refusal
 from kwire.server.authorization import missing_right
 from kwire.server.context import DISCONNECT, Disconnect, NoReply, Outcome, RequestContext
+from kwire.server.plain_requests import PlainRoads
 from kwire.server.request_counts import RequestCounts
 from kwire.server.sliced_response import SlicedResponse
 
@@ -75,6 +77,7 @@ class Route:
         "error_response",
         "handle",
         "name",
+        "plain_road",
         "required",
         "takes_turns",
         "version_max",
@@ -97,6 +100,7 @@ class Route:
         error_response: ErrorResponse | None = None,
         denied_response: DeniedResponse | None = None,
         counts: RequestCounts | None = None,
+        plain_road: PlainRoads | None = None,
     ) -> None:
         self.api_key = api_key
         self.counts = counts or RequestCounts(api_key)
@@ -109,6 +113,7 @@ class Route:
         self.takes_turns = takes_turns
         self.error_response = error_response
         self.denied_response = denied_response
+        self.plain_road = plain_road
         self.authorization = authorization
         self.required = tuple(each for each in authorization if each.checked is Checked.BEFORE)
 
@@ -124,6 +129,7 @@ class Route:
         takes_turns: bool = False,
         error_response: ErrorResponse | None = None,
         denied_response: DeniedResponse | None = None,
+        plain_road: PlainRoads | None = None,
     ) -> Route:
         """The route of an API with its own decoder; all its stable versions if none are given."""
         info = API_KEYS[api_key]
@@ -140,6 +146,7 @@ class Route:
             takes_turns=takes_turns,
             error_response=error_response,
             denied_response=denied_response,
+            plain_road=plain_road,
         )
 
     @classmethod
@@ -154,6 +161,7 @@ class Route:
             takes_turns=getattr(module, "TAKES_TURNS", False),
             error_response=getattr(module, "error_response", None),
             denied_response=getattr(module, "denied_response", None),
+            plain_road=getattr(module, "plain_road", None),
         )
 
     def execute(self, context: RequestContext, request: Decoded) -> Outcome:
@@ -228,6 +236,10 @@ class Dispatcher:
                 return self._unsupported
             raise MalformedError(f"{route.name} version {api_version} is not supported")
         return route
+
+    def known_route(self, api_key: int) -> Route | None:
+        """The route of an API that was asked for before."""
+        return self._routes.get(api_key)
 
     def route_local(self, api_key: int) -> Route:
         """The route of a request from within this process; MalformedError for an unknown key."""

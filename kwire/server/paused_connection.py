@@ -22,6 +22,22 @@ QUEUED_BYTES_MAX = 1024 * 1024
 class PausedConnection(FrameConnection):
     """See the module. A subclass runs the queue (`_run_queue`)."""
 
+    __slots__ = (
+        "_blocking",
+        "_closed",
+        "_has_turn",
+        "_is_gone",
+        "_loop",
+        "_memory_awaited",
+        "_queue",
+        "_queued_bytes",
+        "_reading_paused",
+        "_throttle_timer",
+        "_throttled_until_s",
+        "_turns",
+        "_writing_paused",
+    )
+
     def __init__(
         self,
         pool: BufferPool,

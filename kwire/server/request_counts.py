@@ -37,6 +37,8 @@ SEEN = VERSIONS_MAX
 usual (`usual_codes`)."""
 REFUSED = SEEN + 2
 """The place of code 0; -1 is in front of it. There are those that are not NONE."""
+PLAIN = REFUSED + CODES
+"""The place of how many took a plain road (`plain_requests.py`)."""
 OF_EACH = 3  # numbers that are kept of a request that was timed
 
 Answer: TypeAlias = Message | NoReply | Disconnect
@@ -101,7 +103,7 @@ class RequestCounts:
     def __init__(self, api_key: int) -> None:
         self._api_key = api_key
         self._followers: RequestCounts | None = None
-        self.numbers = [0] * (REFUSED + CODES)
+        self.numbers = [0] * (PLAIN + 1)
         self.throttled_ms = (0, 0)
         self._throttles: deque[tuple[int, int]] = deque(maxlen=RECENT_MAX)
         count, count_any = _functions(api_key)
@@ -128,11 +130,16 @@ class RequestCounts:
     @property
     def errors(self) -> list[int]:
         """How often an answer had which error code."""
-        found = self.numbers[REFUSED:]
+        found = self.numbers[REFUSED:PLAIN]
         found[-1] += self.numbers[REFUSED - 1]
         all_codes = self.numbers[SEEN] + self.total * usual_codes(self._api_key)
         found[0] = all_codes - sum(found)
         return found
+
+    @property
+    def plain(self) -> int:
+        """How many of them took a plain road."""
+        return self.numbers[PLAIN]
 
     @property
     def total(self) -> int:
@@ -143,6 +150,11 @@ class RequestCounts:
         """A request that is timed is begun, in a turn of the loop at `turn_s`."""
         self.due_s = turn_s + TIMED_S
         return Timed(request_bytes)
+
+    def answered_at_once(self, turn_s: float, started_ns: int, request_bytes: int) -> None:
+        """A request that was to be timed, begun at `started_ns`, was answered by a plain road."""
+        self.due_s = turn_s + TIMED_S
+        self._keep(ticks_ns() - started_ns, 0, request_bytes)
 
     def ended(self, timed: Timed) -> None:
         """It is answered."""

@@ -12,6 +12,7 @@ changes:
     has_quotas                      RequestSteps.set_throttles
     is_watched                      RequestSteps.set_observers
     is_traced                       RequestSteps.set_tap
+    is_general                      never: `kwire.plain.requests.enable`
     is_authenticated                BrokerConnection.set_principal
 """
 
@@ -39,6 +40,7 @@ class PlainInputs(NamedTuple):
     has_quotas: bool = False
     is_watched: bool = False
     is_traced: bool = False
+    is_general: bool = False
 
 
 def plain_allowed(inputs: PlainInputs, is_authenticated: bool) -> bool:
@@ -57,16 +59,18 @@ class RequestSteps:
     `has_authorizer()` is asked at the beginning and whenever metadata was published. `ticks_ns`
     is the clock by which the time is measured that requests take of the loop. `quotas` are those
     of clients, None where nobody has one; `faults` are those on command, None where none stand.
+    Without `takes_plain_roads` every request passes both steps.
     """
 
     def __init__(
         self,
         has_authorizer: Callable[[], bool] = lambda: False,
         ticks_ns: Callable[[], int] = ticks_ns,
+        takes_plain_roads: bool = True,
     ) -> None:
         self._has_authorizer = has_authorizer
         self.ticks_ns = ticks_ns
-        self.inputs = PlainInputs(has_authorizer=has_authorizer())
+        self.inputs = PlainInputs(has_authorizer=has_authorizer(), is_general=not takes_plain_roads)
         self.arrival_hooks: tuple[ArrivalHook, ...] = ()
         self.quotas: ClientQuotas | None = None
         self.faults: FaultedRequests | None = None

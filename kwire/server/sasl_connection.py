@@ -29,6 +29,13 @@ logger = logging.getLogger(__name__)
 class SaslConnection(BrokerConnection):
     """See the module."""
 
+    __slots__ = (
+        "_clock",
+        "_make_settings",
+        "_sasl",
+        "_settings",
+    )
+
     def __init__(self, setup: ConnectionSetup[BrokerConnection]) -> None:
         super().__init__(setup)
         assert setup.sasl is not None

@@ -115,6 +115,9 @@ class FakeDispatcher:
             raise MalformedError(f"unknown API key {api_key}")
         return self.route_local(api_key)
 
+    def known_route(self, api_key: int) -> Route | None:
+        return None
+
     def route_local(self, api_key: int) -> Route:
         waits_for_writes = api_key not in (0, 3, 18)
         route = Route.of_api(api_key, self.execute, (), waits_for_writes=waits_for_writes)

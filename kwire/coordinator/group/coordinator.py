@@ -15,6 +15,7 @@ from kwire.coordinator.group.caller import Caller
 from kwire.coordinator.group.consumer.heartbeat import check_request
 from kwire.coordinator.group.consumer.settings import ConsumerGroupSettings
 from kwire.coordinator.group.counts import GroupCounts
+from kwire.coordinator.group.current_member import CurrentMember, current_member
 from kwire.coordinator.group.group_configs import GroupConfig, default_group_config
 from kwire.coordinator.group.refusals import (
     consumer_heartbeat_error,
@@ -149,6 +150,13 @@ class GroupCoordinator:
                 Reply(refused),
             )
         )
+
+    def current_member(
+        self, group_id: str, member_id: str, generation: int
+    ) -> CurrentMember | None:
+        """A member of a classic group at this generation, for its heartbeats to come."""
+        shard = self.runtime.led(self.partition_for(group_id))
+        return current_member(shard, group_id, member_id, generation)
 
     def leave(self, request: m.LeaveGroupRequest) -> Answer[m.LeaveGroupResponse]:
         """LeaveGroup in the form of v3-5 -> LeaveGroupResponse with its members."""

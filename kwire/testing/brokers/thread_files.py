@@ -13,7 +13,7 @@ import threading
 from collections.abc import Sequence
 
 from kwire.log.faulty_files import FaultyFiles
-from kwire.log.files import NO_WINDOW, Buffer, SystemFiles, abandon_lock
+from kwire.log.files import Buffer, SystemFiles, abandon_lock
 from kwire.testing.brokers.copies import copy_file
 
 PARTED_SUFFIX = ".parted"
@@ -85,7 +85,7 @@ class ThreadFiles(FaultyFiles):
                 mine = os.open(path, os.O_RDWR | os.O_CLOEXEC)
                 os.dup2(mine, one, inheritable=False)
                 os.close(mine)
-            self._window = NO_WINDOW  # what is mapped is the other file
+            self._windows.clear()  # what is mapped is the other file
 
     def _own_copy(self, path: str) -> None:
         """Put a copy in the place of a file; what other names lead to stays. The copy is synced

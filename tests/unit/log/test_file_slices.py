@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kwire.log.files import WINDOW_BYTES, SystemFiles
+from kwire.log.files import WINDOW_BYTES, WINDOWS_MAX, SystemFiles
 from kwire.log.partition.config import LogConfig
 from kwire.log.partition.partition_log import PartitionLog
 from kwire.log.recovery.opening import open_log
@@ -112,6 +112,25 @@ def test_a_window_goes_with_the_file_it_was_of(tmp_path: pathlib.Path) -> None:
     assert second == first, "the number is used again"
     assert bytes(files.map(second, 3, WINDOW_BYTES + 100)) == b"bbb"
     files.close(second)
+
+
+def test_windows_are_kept_of_few_files(tmp_path: pathlib.Path) -> None:
+    """What goes out of several partitions in turn is not mapped anew each time."""
+    files = SystemFiles()
+    handles = []
+    for number in range(WINDOWS_MAX + 1):
+        (tmp_path / str(number)).write_bytes(bytes([number]) * 5000)
+        handles.append(files.open(str(tmp_path / str(number))))
+    before = [files.map(handle, 10, 100) for handle in handles[:WINDOWS_MAX]]
+    again = [files.map(handle, 10, 200) for handle in handles[:WINDOWS_MAX]]
+    assert [view.obj for view in again] == [view.obj for view in before]
+    assert bytes(files.map(handles[-1], 10, 0)) == bytes([WINDOWS_MAX]) * 10
+    assert files.map(handles[1], 10, 100).obj is before[1].obj
+    anew = files.map(handles[0], 10, 100)
+    assert anew.obj is not before[0].obj, "the oldest one went"
+    assert bytes(anew) == bytes(before[0]) == bytes(10)
+    for handle in handles:
+        files.close(handle)
 
 
 def test_a_view_outlives_its_window(tmp_path: pathlib.Path) -> None:

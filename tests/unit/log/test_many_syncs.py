@@ -18,6 +18,7 @@ class Recording(SystemFiles):
     """Syncs nothing; keeps what it was asked for."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.names: dict[int, str] = {}
         self.synced: list[str] = []
         self.failing = ""

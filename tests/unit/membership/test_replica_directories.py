@@ -22,6 +22,7 @@ class FailingFiles(SystemFiles):
     """Files whose syncs fail below one path."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.failing = "/nowhere"
         self.paths: dict[int, str] = {}
         self.failed_syncs: list[str] = []

@@ -1,0 +1,103 @@
+"""Metadata of topics that are there, as long as nothing about topics or brokers changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kwire.clock import ticks_ns
+from kwire.protocol import messages as m
+from kwire.protocol.errors import MalformedError
+from kwire.protocol.frame import encode_response, parse_request_header
+from kwire.server.context import Connection, RequestContext
+from kwire.server.error_codes import usual_codes
+from kwire.server.parts import Parts
+from kwire.server.request_counts import PLAIN, SEEN, RequestCounts
+from kwire.server.response import error_counts
+
+TOPICS_MAX = 8
+FRAME_BYTES_MAX = 4096
+"""Of what a connection remembers: the answer to what it asked last."""
+
+Handle = Callable[[RequestContext, m.MetadataRequest], object]
+
+
+class PlainMetadata:
+    """Metadata requests of one connection; `handle` is what answers them on the general way.
+
+    Of several brokers any may be named as the controller: it stays the same one here until
+    something changes.
+    """
+
+    __slots__ = (
+        "_answer",
+        "_asked",
+        "_changes",
+        "_codes",
+        "_counts",
+        "_handle",
+        "_numbers",
+        "_parts",
+        "_version",
+    )
+
+    def __init__(self, handle: Handle, parts: Parts, counts: RequestCounts, version: int) -> None:
+        self._handle = handle
+        self._parts = parts
+        self._counts = counts
+        self._numbers = counts.numbers
+        self._version = version
+        self._asked = b""
+        self._changes = -1
+        self._answer: tuple[bytes, bytes] | None = None
+        self._codes = 0
+
+    def __call__(self, connection: Connection, body: memoryview) -> bytes | None:
+        """See `PlainRoad`."""
+        turn_s = connection.turn_s
+        started_ns = ticks_ns() if turn_s >= self._counts.due_s else 0
+        asked = body[8:].tobytes()
+        if asked != self._asked or self._changes != self._parts.described_topics.changes:
+            self._remember(connection, body, asked)
+        if self._answer is None:
+            self._asked = b""
+            return None
+        numbers = self._numbers
+        numbers[self._version] += 1
+        numbers[SEEN] += self._codes
+        numbers[PLAIN] += 1
+        if started_ns:
+            self._counts.answered_at_once(turn_s, started_ns, len(body))
+        before, behind = self._answer
+        return b"".join((before, body[4:8], behind))
+
+    def _remember(self, connection: Connection, body: memoryview, asked: bytes) -> None:
+        """The general way's answer, if it depends on nothing but topics and brokers."""
+        self._asked, self._answer = asked, None
+        self._changes = self._parts.described_topics.changes
+        try:
+            key, version, correlation_id, client_id, position = parse_request_header(body)
+            request, _ = m.MetadataRequest.decode_from(body, position, version)
+        except MalformedError:
+            return
+        if not self._is_known(request):
+            return
+        context = RequestContext(self._parts, connection, key, version, correlation_id, client_id)
+        response = self._handle(context, request)
+        if not isinstance(response, m.MetadataResponse):
+            return
+        errors = error_counts(response)
+        frame = b"".join(encode_response(key, version, 0, response))
+        if set(errors) == {0} and len(frame) <= FRAME_BYTES_MAX:
+            self._answer = frame[:4], frame[8:]
+            self._codes = errors[0] - usual_codes(key)
+
+    def _is_known(self, request: m.MetadataRequest) -> bool:
+        """Whether these are a few topics by name, and all brokers are there."""
+        image = self._parts.metadata.image
+        topics = request.topics
+        return (
+            topics is not None
+            and 0 < len(topics) <= TOPICS_MAX
+            and all(topic.name in image.topics.by_name for topic in topics)
+            and not any(broker.fenced for broker in image.brokers.values())
+        )

@@ -1,0 +1,79 @@
+"""Plain roads answer what the general way answers, and leave the same state behind (ADR 55)."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from kwire.coordinator.group.current_member import CurrentMember
+from kwire.server.described_topics import DescribedTopics
+from tests.sim.two_roads import Road, difference
+from tests.support.effort import seeds
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> object:
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)
+
+
+@pytest.mark.parametrize("seed", seeds(12))
+def test_both_roads_give_the_same_answers_and_leave_the_same_state(seed: int) -> None:
+    assert difference(seed) is None
+
+
+def test_most_usual_requests_of_these_histories_take_a_plain_road() -> None:
+    """The comparison above is one: otherwise it would compare the general way with itself."""
+    taken = of_plain_apis = 0
+    for seed in range(6):
+        road = Road(seed, plain=True)
+        road.run()
+        taken += road.taken
+        of_plain_apis += road.of_plain_apis
+    assert taken > of_plain_apis / 3, (taken, of_plain_apis)
+
+
+def _parts_from_seed(seeds_max: int = 30) -> str | None:
+    return next((found for seed in range(seeds_max) if (found := difference(seed))), None)
+
+
+def test_a_road_that_does_not_extend_the_session_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def is_alive(self: CurrentMember, now_ms: int) -> bool:
+        return original(self, now_ms - 50)
+
+    original = CurrentMember.is_alive
+    monkeypatch.setattr(CurrentMember, "is_alive", is_alive)
+    assert _parts_from_seed()
+
+
+def test_a_road_that_does_not_look_at_the_generation_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def is_alive(self: CurrentMember, now_ms: int) -> bool:
+        self._generation = self._group.generation
+        return original(self, now_ms)
+
+    original = CurrentMember.is_alive
+    monkeypatch.setattr(CurrentMember, "is_alive", is_alive)
+    assert _parts_from_seed()
+
+
+def test_a_road_that_answers_whoever_was_a_member_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def is_alive(self: CurrentMember, now_ms: int) -> bool:
+        original(self, now_ms)
+        return True
+
+    original = CurrentMember.is_alive
+    monkeypatch.setattr(CurrentMember, "is_alive", is_alive)
+    assert _parts_from_seed()
+
+
+def test_a_road_that_remembers_metadata_beyond_a_change_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(DescribedTopics, "applied", lambda self, delta: None)
+    assert _parts_from_seed()

@@ -1,0 +1,319 @@
+"""One history on two brokers: one takes plain roads, the other sends every request the general way.
+
+Both run in a simulation of the same seed and get the same bytes at the same instants, from several
+connections: members that join, live, commit and leave, producers, fetch sessions, metadata, and
+requests with bytes changed. Their answers have to be the same bytes, and what they keep of groups
+the same state (ADR 55). `python -m tests.sim.two_roads SEED` prints where they part.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from kwire.clock import SeededRandom
+from kwire.config import BrokerConfig
+from kwire.coordinator.group.classic.rebalance import MEMBER_TIMER
+from kwire.node.node import Node
+from kwire.protocol import frame
+from kwire.protocol import messages as m
+from kwire.protocol.structs import Message, Request
+from kwire.testing.simulation import Simulation
+from kwire.testing.simulation.client import batch_of
+
+PORT = 9092
+TOPICS = ("one", "two")
+PARTITIONS = 2
+GROUPS = ("alpha", "beta", "gamma")
+CONNECTIONS = 4  # one more than groups: two members of one put each other out
+STEPS = 120
+PLAIN_APIS = ("Heartbeat", "Metadata")
+"""What has a plain road."""
+
+
+@dataclass
+class Member:
+    """A member of a classic group as its client sees it."""
+
+    group: str
+    member_id: str = ""
+    generation: int = -1
+    version: int = 4
+
+
+@dataclass
+class Peer:
+    """One connection, and what its client knows."""
+
+    number: int
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+    member: Member = field(default_factory=lambda: Member(GROUPS[0]))
+    correlation_id: int = 0
+
+    def encoded(self, request: Request[Message], version: int) -> bytes:
+        """The next frame of it."""
+        self.correlation_id += 1
+        name = f"client-{self.number}"
+        return b"".join(
+            frame.encode_request(request.API_KEY, version, self.correlation_id, name, request)
+        )
+
+    async def answer(self) -> bytes | None:
+        """The next answer's frame without its size; None when the broker has closed."""
+        try:
+            size = int.from_bytes(await self.reader.readexactly(4), "big")
+            return await self.reader.readexactly(size)
+        except (OSError, asyncio.IncompleteReadError):
+            return None
+
+
+class Road:
+    """One broker, and its history so far: (step, answer) in order."""
+
+    def __init__(self, seed: int, plain: bool, steps: int = STEPS) -> None:
+        self.simulation = Simulation(seed)
+        self.plain = plain
+        self.steps = steps
+        self.partitions = PARTITIONS  # of the first topic
+        self.draw = SeededRandom(seed).below
+        self.transcript: list[tuple[str, bytes | None]] = []
+        self.state: list[tuple[str, str]] = []
+        self.taken = 0
+        """How many requests took a plain road."""
+        self.of_plain_apis = 0
+        """How many requests there were of APIs that have one."""
+
+    def run(self) -> None:
+        """The whole history."""
+        host = self.simulation.host("broker")
+        settings = {
+            "log.dirs": "/data",
+            "listeners": f"PLAINTEXT://broker:{PORT}",
+            "offsets.topic.num.partitions": "2",
+            "group.initial.rebalance.delay.ms": "0",
+            "group.min.session.timeout.ms": "100",
+            "kwire.plain.requests.enable": "true" if self.plain else "false",
+        }
+        config = BrokerConfig.load(
+            properties={}, environment={}, overrides=settings, developer=True
+        )
+        node = Node(config, host.loop, clock=host.clock, random=host.random, files=host.disk)
+        host.simulation.run(host, node.start())
+        client = self.simulation.host("client")
+        self.simulation.run(client, self._history())
+        self.state = list(_state(node))
+        for listener in node.listeners.bound.values():
+            for name, counts in listener.dispatcher.counts():
+                self.taken += counts.plain
+                self.of_plain_apis += counts.total if name in PLAIN_APIS else 0
+        self.simulation.run(host, node.stop())
+
+    async def _history(self) -> None:
+        peers = [await self._connected(number) for number in range(CONNECTIONS)]
+        topics = m.CreateTopicsRequest
+        made = topics(
+            topics=[
+                topics.CreatableTopic(name=name, num_partitions=PARTITIONS, replication_factor=1)
+                for name in TOPICS
+            ],
+            timeout_ms=5000,
+        )
+        await self._ask(peers[0], "create", peers[0].encoded(made, 5))
+        await self._ask(peers[0], "find", self._found(peers[0]))
+        await asyncio.sleep(1)
+        for peer in peers:
+            peer.member = Member(GROUPS[peer.number % len(GROUPS)], version=self.draw(5))
+        last = b""
+        for step in range(self.steps):
+            peer = peers[self.draw(len(peers))]
+            kind = self.draw(20)
+            if kind < 2:
+                await asyncio.sleep(self.draw(250) / 1000)
+            elif kind == 2 and last:
+                changed = bytearray(last)
+                changed[4 + self.draw(len(changed) - 4)] ^= 1 << self.draw(8)
+                if await self._ask(peer, f"{step} changed", bytes(changed), may_wait=True) is None:
+                    peers[peer.number] = await self._connected(peer.number, peer)
+            elif (kind == 3 and self.draw(3) == 0) or (not peer.member.member_id and kind < 12):
+                await self._join(peer, step)
+            elif kind == 4 and peer.member.member_id and self.draw(3) == 0:
+                await self._ask(peer, f"{step} leave", self._leave(peer))
+            elif kind == 5 and self.draw(2) == 0:
+                await self._ask(peer, f"{step} grow", self._grown(peer))
+            else:
+                frames = [self._usual(peer) for _ in range(1 + self.draw(3))]
+                last = frames[-1]
+                peer.writer.write(b"".join(frames))
+                for _ in frames:
+                    self.transcript.append((f"{step} usual", await peer.answer()))
+        for peer in peers:
+            peer.writer.close()
+
+    async def _connected(self, number: int, before: Peer | None = None) -> Peer:
+        if before is not None:
+            before.writer.close()
+        reader, writer = await asyncio.open_connection("broker", PORT)
+        peer = Peer(number, reader, writer)
+        if before is not None:
+            peer.member = before.member
+        return peer
+
+    async def _ask(
+        self, peer: Peer, what: str, data: bytes, may_wait: bool = False
+    ) -> bytes | None:
+        """The answer, which goes to the transcript. What is changed may be a request that waits
+        for something, or one that has no answer: its connection is given up then."""
+        peer.writer.write(data)
+        try:
+            answer = await asyncio.wait_for(peer.answer(), 1.5 if may_wait else 60)
+        except TimeoutError:
+            answer = None
+        self.transcript.append((what, answer))
+        return answer
+
+    async def _join(self, peer: Peer, step: int) -> None:
+        """Join and sync, with the other members of the group as they are."""
+        member, shape = peer.member, m.JoinGroupRequest
+        request = shape(
+            group_id=member.group, session_timeout_ms=300 + self.draw(3000),
+            rebalance_timeout_ms=200, member_id=member.member_id, protocol_type="consumer",
+            protocols=[shape.JoinGroupRequestProtocol(name="range", metadata=b"m")],
+        )  # fmt: skip
+        answer = await self._ask(peer, f"{step} join", peer.encoded(request, 3))
+        if answer is None:
+            return
+        _, joined = frame.decode_response(shape.API_KEY, 3, memoryview(answer))
+        if joined.error_code:
+            member.member_id = ""
+            return
+        if member.member_id and self.draw(3) == 0:
+            return  # it has not heard of its new generation
+        member.member_id, member.generation = joined.member_id, joined.generation_id
+        if self.draw(4) == 0:
+            return  # it never syncs
+        sync = m.SyncGroupRequest
+        assigned = [
+            sync.SyncGroupRequestAssignment(member_id=one.member_id, assignment=b"a")
+            for one in joined.members
+        ]
+        request = sync(
+            group_id=member.group, generation_id=member.generation,
+            member_id=member.member_id, assignments=assigned,
+        )  # fmt: skip
+        if joined.leader == joined.member_id:
+            await self._ask(peer, f"{step} sync", peer.encoded(request, 2))
+
+    def _leave(self, peer: Peer) -> bytes:
+        member, peer.member = peer.member, Member(peer.member.group, version=self.draw(5))
+        request = m.LeaveGroupRequest(group_id=member.group, member_id=member.member_id)
+        return peer.encoded(request, 2)
+
+    def _grown(self, peer: Peer) -> bytes:
+        """One more partition."""
+        self.partitions += 1
+        topic = m.CreatePartitionsRequest.CreatePartitionsTopic(
+            name=TOPICS[0], count=self.partitions, assignments=None
+        )
+        return peer.encoded(m.CreatePartitionsRequest(topics=[topic], timeout_ms=5000), 3)
+
+    def _found(self, peer: Peer) -> bytes:
+        return peer.encoded(m.FindCoordinatorRequest(key=GROUPS[0]), 2)
+
+    def _usual(self, peer: Peer) -> bytes:
+        """One request as clients send them all the time."""
+        kind, topic = self.draw(10), TOPICS[self.draw(len(TOPICS))]
+        if kind < 4:
+            return self._heartbeat(peer)
+        if kind == 5:
+            commit = m.OffsetCommitRequest
+            place = commit.OffsetCommitRequestPartition(
+                partition_index=self.draw(PARTITIONS), committed_offset=self.draw(100)
+            )
+            of_topic = commit.OffsetCommitRequestTopic(name=topic, partitions=[place])
+            member = peer.member
+            request = commit(
+                group_id=member.group, generation_id_or_member_epoch=member.generation,
+                member_id=member.member_id, topics=[of_topic],
+            )  # fmt: skip
+            return peer.encoded(request, 8)
+        if kind in (4, 6):
+            asked = m.MetadataRequest.MetadataRequestTopic(name=topic)
+            return peer.encoded(m.MetadataRequest(topics=[asked]), 12)
+        if kind == 7:
+            produce = m.ProduceRequest
+            records = batch_of([b"x" * self.draw(200)])
+            data = produce.PartitionProduceData(index=self.draw(PARTITIONS), records=records)
+            request = produce(
+                acks=1 if self.draw(2) else -1, timeout_ms=1000,
+                topic_data=[produce.TopicProduceData(name=topic, partition_data=[data])],
+            )  # fmt: skip
+            return peer.encoded(request, 9)
+        fetch = m.FetchRequest
+        wanted = fetch.FetchPartition(
+            partition=self.draw(PARTITIONS), fetch_offset=0, partition_max_bytes=1 << 20
+        )
+        request = fetch(
+            max_wait_ms=0, min_bytes=0, max_bytes=1 << 20, session_epoch=-1,
+            topics=[fetch.FetchTopic(topic=topic, partitions=[wanted])],
+        )  # fmt: skip
+        return peer.encoded(request, 11)
+
+    def _heartbeat(self, peer: Peer) -> bytes:
+        """Of this connection's member, now and then of another generation or member."""
+        member, odd = peer.member, self.draw(12)
+        request = m.HeartbeatRequest(
+            group_id=member.group if odd else GROUPS[self.draw(len(GROUPS))],
+            generation_id=member.generation - (1 if odd == 1 else 0),
+            member_id=member.member_id if odd != 2 else "somebody",
+        )
+        if odd == 3 and member.version >= 3:
+            request.group_instance_id = "static"
+        return peer.encoded(request, member.version if odd != 4 else self.draw(5))
+
+
+def _state(node: Node) -> Iterator[tuple[str, str]]:
+    """What the broker keeps of groups."""
+    runtime = node.parts.coordinators.groups.runtime
+    for partition in runtime.partitions():
+        shard = runtime.shard(partition)
+        if shard is None:
+            yield str(partition), str(runtime.state(partition))
+            continue
+        for group_id, group in sorted(shard.classic.groups.live.items()):
+            yield f"{partition} {group_id}", f"{group.state} {group.generation}"
+            for member_id in sorted(group.members):
+                deadline_ms = shard.deadlines.deadline((MEMBER_TIMER, group_id, member_id))
+                yield f"{partition} {group_id} {member_id}", str(deadline_ms)
+
+
+def difference(seed: int, steps: int = STEPS) -> str | None:
+    """Where the two part; None when they do not."""
+    plain, general = Road(seed, True, steps), Road(seed, False, steps)
+    plain.run()
+    general.run()
+    if general.taken:
+        return f"{general.taken} requests took a plain road where there are none"
+    for ours, theirs in zip(plain.transcript, general.transcript, strict=False):
+        if ours != theirs:
+            return f"plain {ours}, general {theirs}"
+    if len(plain.transcript) != len(general.transcript):
+        return f"{len(plain.transcript)} answers and {len(general.transcript)}"
+    if plain.state != general.state:
+        parted = set(plain.state) ^ set(general.state)
+        return f"state: {sorted(parted)}"
+    return None
+
+
+def main() -> None:
+    seed = int(sys.argv[1])
+    road = Road(seed, True)
+    road.run()
+    print(f"{road.taken} of {road.of_plain_apis} requests took a plain road")
+    print(difference(seed) or "the same")
+
+
+if __name__ == "__main__":
+    main()
