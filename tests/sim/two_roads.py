@@ -2,8 +2,9 @@
 
 Both run in a simulation of the same seed and get the same bytes at the same instants, from several
 connections: members that join, live, commit and leave, producers, fetch sessions, metadata, and
-requests with bytes changed. Their answers have to be the same bytes, and what they keep of groups
-the same state (ADR 55). `python -m tests.sim.two_roads SEED` prints where they part.
+requests with bytes changed. Their answers have to be the same bytes, what they keep of groups the same
+state, and what they count the same numbers (ADR 55). `python -m tests.sim.two_roads SEED` prints
+where they part.
 """
 
 from __future__ import annotations
@@ -117,6 +118,8 @@ class Road:
         for listener in node.listeners.bound.values():
             for name, counts in listener.dispatcher.counts():
                 self.taken += counts.plain
+                codes = [at for at in enumerate(counts.errors) if at[1]]
+                self.state.append((name, f"{counts.by_version} {codes}"))
                 self.of_plain_apis += counts.total if name in PLAIN_APIS else 0
         self.simulation.run(host, node.stop())
 
