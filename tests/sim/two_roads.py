@@ -2,9 +2,9 @@
 
 Both run in a simulation of the same seed and get the same bytes at the same instants, from several
 connections: members that join, live, commit and leave, producers, fetch sessions, metadata, and
-requests with bytes changed. Their answers have to be the same bytes, what they keep of groups the same
-state, and what they count the same numbers (ADR 55). `python -m tests.sim.two_roads SEED` prints
-where they part.
+requests with bytes changed. Their answers have to be the same bytes, what they keep of groups the
+same state, and what they count the same numbers (ADR 55). `python -m tests.sim.two_roads SEED`
+prints where they part.
 """
 
 from __future__ import annotations
