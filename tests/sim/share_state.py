@@ -273,7 +273,10 @@ class ShareStateHistory:
 
     async def _break(self) -> None:
         """One node at a time dies, or is cut off, for a while. Machines lose power only while
-        everything is in sync: what another one has just lost may be nowhere else."""
+        everything is in sync: what another one has just lost may be nowhere else. No other process
+        is killed before a machine that lost power is in sync again: it is in the ISR until it is
+        fenced, which a change of the controller puts off; when it is the only one there, and the
+        others ended without order, it leads (KIP-966)."""
         network = self.simulation.network
         while not self.is_done:
             await asyncio.sleep(self.below(2500) / 1000)
@@ -286,7 +289,7 @@ class ShareStateHistory:
                 for other in others:
                     network.block(f"n{node_id}", other)
                     network.block(other, f"n{node_id}")
-            else:
+            elif self._may_kill(node_id):
                 self.cluster.kill(node_id, power_loss=kind == 1 and self.cluster.is_in_sync())
             await asyncio.sleep(self.below(3000) / 1000)
             if kind == 0:
@@ -295,6 +298,12 @@ class ShareStateHistory:
                     network.heal(other, f"n{node_id}")
             elif not self.cluster.is_up(node_id):
                 self.cluster.start(node_id)
+
+    def _may_kill(self, node_id: int) -> bool:
+        unclean = self.cluster.unclean
+        if unclean and self.cluster.is_in_sync():
+            unclean.clear()
+        return all(other == node_id for other in unclean)
 
     # -- the run
 
