@@ -1,14 +1,16 @@
 """A broker's own work on groups' and transactions' requests, without sockets: us of CPU each.
 
-    bench/one_request.py [commits|transactions|heartbeats] [--connections N] [--pipeline N]
-                         [--rounds N] [--profile]
+    bench/one_request.py [commits|transactions|heartbeats|consumers|metadata]
+                         [--connections N] [--pipeline N] [--rounds N] [--profile] [-o NAME=VALUE]
 
 A node runs in this process. Each round hands every connection its next request (or PIPELINE of
 them at once), as the event loop would, and turns the loop until all are answered. `commits` and
-`heartbeats` count requests of one partition or member; `transactions` counts transactions: Produce
+`heartbeats` count requests of one partition or member, `consumers` heartbeats of consumer groups,
+`metadata` requests for one topic; `transactions` counts transactions: Produce
 12 of one record, which adds the partition, EndTxn 5, and all that follows (markers, their
 completion). The client's part, which is in this process as well, is told and not counted. The least
-of the rounds is told: what other processes take from the caches does not count.
+of the rounds is told: what other processes take from the caches does not count. So is the share of
+all requests that took a plain road (`-o kwire.plain.requests.enable=false`: none).
 """
 
 from __future__ import annotations
@@ -182,13 +184,7 @@ async def heartbeats(bench: Bench) -> Callable[[], Any]:
         for i, x in enumerate(joined)
     }
 
-    async def one_round() -> int:
-        await bench.turn(frames)
-        for client in bench.clients:
-            client.received.clear()
-        return len(frames)
-
-    return one_round
+    return repeated(bench, frames)
 
 
 async def transactions(bench: Bench) -> Callable[[], Any]:
@@ -214,7 +210,61 @@ async def transactions(bench: Bench) -> Callable[[], Any]:
     return one_round
 
 
-SCENARIOS = {"commits": commits, "heartbeats": heartbeats, "transactions": transactions}
+def repeated(bench: Bench, frames: dict[int, bytes]) -> Callable[[], Any]:
+    """The same request of each client in each round."""
+
+    async def one_round() -> int:
+        await bench.turn(frames)
+        for client in bench.clients:
+            client.received.clear()
+        return len(frames)
+
+    return one_round
+
+
+async def consumers(bench: Bench) -> Callable[[], Any]:
+    shape = m.ConsumerGroupHeartbeatRequest
+
+    def group_of(i: int) -> str:
+        return f"consumers-{i % (len(bench.clients) // 10)}"
+
+    def join(i: int) -> Any:
+        return shape(
+            group_id=group_of(i), member_id=f"member-{i}", rebalance_timeout_ms=60_000,
+            subscribed_topic_names=[TOPIC], topic_partitions=[],
+        )  # fmt: skip
+
+    def beat(i: int, owned: list[Any] | None = None) -> Any:
+        return shape(
+            group_id=group_of(i), member_id=f"member-{i}", member_epoch=epochs[i],
+            topic_partitions=owned,
+        )  # fmt: skip
+
+    def code(answer: Any) -> int:
+        return int(answer.error_code)
+
+    epochs = [x.member_epoch for x in await bench.ask(join, 1, code)]
+    for _ in range(5):  # until nobody has to move any more
+        heard = await bench.ask(lambda i: beat(i, []), 1, code)
+        epochs = [x.member_epoch for x in heard]
+        await asyncio.sleep(0.5)
+    return repeated(bench, {i: encoded(beat(i), 1) for i in range(len(bench.clients))})
+
+
+async def metadata(bench: Bench) -> Callable[[], Any]:
+    topic = m.MetadataRequest.MetadataRequestTopic(name=TOPIC)
+    request = m.MetadataRequest(topics=[topic], allow_auto_topic_creation=False)
+    await bench.ask(lambda i: request, 12, lambda x: int(x.topics[0].error_code))
+    return repeated(bench, {i: encoded(request, 12) for i in range(len(bench.clients))})
+
+
+SCENARIOS = {
+    "commits": commits,
+    "heartbeats": heartbeats,
+    "transactions": transactions,
+    "consumers": consumers,
+    "metadata": metadata,
+}
 
 
 async def measure(options: argparse.Namespace, directory: str) -> float:
@@ -252,13 +302,22 @@ async def measure(options: argparse.Namespace, directory: str) -> float:
     if options.profile:
         await _profile(options.rounds, counted)
     bench.passing = 0
+    before = plain_of(node)
     best = min([await counted() for _ in range(options.rounds)])
     if bench.passing:
         print(f"{bench.passing} answers in {options.rounds} rounds asked to come again")
+    taken, all_of_them = (now - then for now, then in zip(plain_of(node), before, strict=True))
+    print(f"{taken / all_of_them:.1%} of the requests took a plain road")
     for client in bench.clients:
         client.connection.connection_lost(None)
     await node.stop()
     return best
+
+
+def plain_of(node: Node) -> tuple[int, int]:
+    """How many requests took a plain road, and how many there were."""
+    counts = [c for x in node.listeners.bound.values() for _, c in x.dispatcher.counts()]
+    return sum(c.plain for c in counts), sum(c.total for c in counts)
 
 
 def main() -> int:

@@ -8,6 +8,7 @@ describe are TOPIC_AUTHORIZATION_FAILED. Source: KIP-848; measured on Apache Kaf
 
 from __future__ import annotations
 
+from kwire.api.plain.consumer_heartbeats import PlainConsumerHeartbeats
 from kwire.coordinator.group.caller import Caller
 from kwire.pending import Answer
 from kwire.protocol import messages as m
@@ -21,6 +22,7 @@ from kwire.server.context import RequestContext
 VERSIONS = (0, 1)
 WAITS_FOR_WRITES = False
 TAKES_TURNS = True  # members are many
+plain_road = PlainConsumerHeartbeats
 READ_GROUP = Requires(Operation.READ, ResourceType.GROUP, "group_id")
 DESCRIBE_TOPIC = Requires(Operation.DESCRIBE, ResourceType.TOPIC, "subscribed_topic_names[]")
 AUTHORIZATION = (

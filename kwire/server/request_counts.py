@@ -208,6 +208,14 @@ class RequestCounts:
         return [wait_ms for number, wait_ms in self._throttles if number >= first]
 
 
+def unusual_codes(response: Message) -> int | None:
+    """What counting a response adds at `SEEN`; None for one with a code that is not NONE."""
+    numbers = [0] * (PLAIN + 1)
+    count, _ = _functions(response.API_KEY)
+    count(numbers, 0, response)
+    return None if any(numbers[SEEN + 1 :]) else numbers[SEEN]
+
+
 CountOf: TypeAlias = Callable[[list[int], int, Answer], None]
 
 

@@ -6,6 +6,10 @@ import logging
 
 import pytest
 
+from kwire.coordinator.group import current_consumer
+from kwire.coordinator.group.consumer.state import Member
+from kwire.coordinator.group.coordinator import GroupCoordinator
+from kwire.coordinator.group.current_consumer import CurrentConsumer
 from kwire.coordinator.group.current_member import CurrentMember
 from kwire.server.described_topics import DescribedTopics
 from tests.sim.two_roads import Road, difference
@@ -76,4 +80,25 @@ def test_a_road_that_remembers_metadata_beyond_a_change_is_found(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(DescribedTopics, "applied", lambda self, delta: None)
+    assert _parts_from_seed()
+
+
+def test_a_road_that_forgets_when_topics_are_looked_at_again_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(current_consumer, "METADATA_REFRESH_MS", 1)
+    assert _parts_from_seed()
+
+
+def test_a_road_that_does_not_look_at_the_member_s_epoch_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def at_any_epoch(
+        self: GroupCoordinator, group_id: str, member_id: str, epoch: int
+    ) -> tuple[CurrentConsumer, Member] | None:
+        found = (original(self, group_id, member_id, any_epoch) for any_epoch in range(30))
+        return next((each for each in found if each is not None), None)
+
+    original = GroupCoordinator.current_consumer
+    monkeypatch.setattr(GroupCoordinator, "current_consumer", at_any_epoch)
     assert _parts_from_seed()

@@ -2,8 +2,9 @@
 
 Both run in a simulation of the same seed and get the same bytes at the same instants, from several
 connections: members that join, live, commit and leave, producers, fetch sessions, metadata, and
-requests with bytes changed. Their answers have to be the same bytes, and what they keep of groups
-the same state (ADR 55). `python -m tests.sim.two_roads SEED` prints where they part.
+requests with bytes changed. Their answers have to be the same bytes, what they keep of groups the
+same state, and what they count the same numbers (ADR 55). `python -m tests.sim.two_roads SEED`
+prints where they part.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from dataclasses import dataclass, field
 from kwire.clock import SeededRandom
 from kwire.config import BrokerConfig
 from kwire.coordinator.group.classic.rebalance import MEMBER_TIMER
+from kwire.coordinator.group.consumer.groups import REBALANCE_TIMER, SESSION_TIMER
 from kwire.node.node import Node
 from kwire.protocol import frame
 from kwire.protocol import messages as m
@@ -27,9 +29,10 @@ PORT = 9092
 TOPICS = ("one", "two")
 PARTITIONS = 2
 GROUPS = ("alpha", "beta", "gamma")
+CONSUMER_GROUP = "new"
 CONNECTIONS = 4  # one more than groups: two members of one put each other out
 STEPS = 120
-PLAIN_APIS = ("Heartbeat", "Metadata")
+PLAIN_APIS = ("Heartbeat", "Metadata", "ConsumerGroupHeartbeat")
 """What has a plain road."""
 
 
@@ -51,6 +54,8 @@ class Peer:
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
     member: Member = field(default_factory=lambda: Member(GROUPS[0]))
+    consumer_id: str = ""
+    consumer_epoch: int = 0
     correlation_id: int = 0
 
     def encoded(self, request: Request[Message], version: int) -> bytes:
@@ -95,6 +100,11 @@ class Road:
             "offsets.topic.num.partitions": "2",
             "group.initial.rebalance.delay.ms": "0",
             "group.min.session.timeout.ms": "100",
+            "group.consumer.session.timeout.ms": "1500",
+            "group.consumer.min.session.timeout.ms": "500",
+            "group.consumer.heartbeat.interval.ms": "200",
+            "group.consumer.min.heartbeat.interval.ms": "100",
+            "group.consumer.assignment.interval.ms": "0",
             "kwire.plain.requests.enable": "true" if self.plain else "false",
         }
         config = BrokerConfig.load(
@@ -108,6 +118,8 @@ class Road:
         for listener in node.listeners.bound.values():
             for name, counts in listener.dispatcher.counts():
                 self.taken += counts.plain
+                codes = [at for at in enumerate(counts.errors) if at[1]]
+                self.state.append((name, f"{counts.by_version} {codes}"))
                 self.of_plain_apis += counts.total if name in PLAIN_APIS else 0
         self.simulation.run(host, node.stop())
 
@@ -141,6 +153,8 @@ class Road:
                 await self._join(peer, step)
             elif kind == 4 and peer.member.member_id and self.draw(3) == 0:
                 await self._ask(peer, f"{step} leave", self._leave(peer))
+            elif kind == 6:
+                await self._consumer_heartbeat(peer, step)
             elif kind == 5 and self.draw(2) == 0:
                 await self._ask(peer, f"{step} grow", self._grown(peer))
             else:
@@ -159,6 +173,7 @@ class Road:
         peer = Peer(number, reader, writer)
         if before is not None:
             peer.member = before.member
+            peer.consumer_id, peer.consumer_epoch = before.consumer_id, before.consumer_epoch
         return peer
 
     async def _ask(
@@ -210,6 +225,33 @@ class Road:
         member, peer.member = peer.member, Member(peer.member.group, version=self.draw(5))
         request = m.LeaveGroupRequest(group_id=member.group, member_id=member.member_id)
         return peer.encoded(request, 2)
+
+    async def _consumer_heartbeat(self, peer: Peer, step: int) -> None:
+        """Of a member of the consumer group: two or three in a row, as it hears of its epoch."""
+        for _ in range(2 + self.draw(3)):
+            if not peer.consumer_id:
+                peer.consumer_id, peer.consumer_epoch = f"member-{peer.number}", 0
+            odd = self.draw(10)
+            request = m.ConsumerGroupHeartbeatRequest(
+                group_id=CONSUMER_GROUP, member_id=peer.consumer_id,
+                member_epoch=peer.consumer_epoch - (1 if odd == 1 else 0),
+                rebalance_timeout_ms=1000 if odd == 2 else -1, topic_partitions=None,
+            )  # fmt: skip
+            if peer.consumer_epoch == 0 or odd == 3:
+                request.rebalance_timeout_ms = 1000
+                request.subscribed_topic_names = list(TOPICS[: 1 + self.draw(2)])
+                request.topic_partitions = [] if peer.consumer_epoch == 0 else None
+            if odd == 4 and self.draw(4) == 0:
+                request.member_epoch = -1
+            data = peer.encoded(request, 1)
+            answer = await self._ask(peer, f"{step} consumer", data)
+            if answer is None:
+                return
+            _, heard = frame.decode_response(request.API_KEY, 1, memoryview(answer))
+            if heard.error_code or heard.member_epoch < 0:
+                peer.consumer_epoch = 0
+            elif odd != 5:  # else it has not heard of its new epoch
+                peer.consumer_epoch = heard.member_epoch
 
     def _grown(self, peer: Peer) -> bytes:
         """One more partition."""
@@ -276,6 +318,7 @@ class Road:
 
 def _state(node: Node) -> Iterator[tuple[str, str]]:
     """What the broker keeps of groups."""
+    timers = (SESSION_TIMER, REBALANCE_TIMER)
     runtime = node.parts.coordinators.groups.runtime
     for partition in runtime.partitions():
         shard = runtime.shard(partition)
@@ -287,6 +330,15 @@ def _state(node: Node) -> Iterator[tuple[str, str]]:
             for member_id in sorted(group.members):
                 deadline_ms = shard.deadlines.deadline((MEMBER_TIMER, group_id, member_id))
                 yield f"{partition} {group_id} {member_id}", str(deadline_ms)
+        groups = shard.consumer.groups
+        for group_id, consumers in sorted(groups.stored.items()):
+            refresh_ms = groups.refresh_at_ms.get(group_id)
+            yield f"{partition} {group_id}", f"{consumers.epoch} {refresh_ms}"
+            for member_id in sorted(consumers.members):
+                due_ms = [shard.deadlines.deadline((x, group_id, member_id)) for x in timers]
+                yield (
+                    f"{partition} {group_id} {member_id}", f"{consumers.where(member_id)} {due_ms}"
+                )  # fmt: skip
 
 
 def difference(seed: int, steps: int = STEPS) -> str | None:

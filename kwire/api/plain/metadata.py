@@ -9,10 +9,8 @@ from kwire.protocol import messages as m
 from kwire.protocol.errors import MalformedError
 from kwire.protocol.frame import encode_response, parse_request_header
 from kwire.server.context import Connection, RequestContext
-from kwire.server.error_codes import usual_codes
 from kwire.server.parts import Parts
-from kwire.server.request_counts import PLAIN, SEEN, RequestCounts
-from kwire.server.response import error_counts
+from kwire.server.request_counts import PLAIN, SEEN, RequestCounts, unusual_codes
 
 TOPICS_MAX = 8
 FRAME_BYTES_MAX = 4096
@@ -85,11 +83,10 @@ class PlainMetadata:
         response = self._handle(context, request)
         if not isinstance(response, m.MetadataResponse):
             return
-        errors = error_counts(response)
         frame = b"".join(encode_response(key, version, 0, response))
-        if set(errors) == {0} and len(frame) <= FRAME_BYTES_MAX:
-            self._answer = frame[:4], frame[8:]
-            self._codes = errors[0] - usual_codes(key)
+        codes = unusual_codes(response)
+        if codes is not None and len(frame) <= FRAME_BYTES_MAX:
+            self._answer, self._codes = (frame[:4], frame[8:]), codes
 
     def _is_known(self, request: m.MetadataRequest) -> bool:
         """Whether these are a few topics by name, and all brokers are there."""

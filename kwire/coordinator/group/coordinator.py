@@ -14,7 +14,9 @@ from kwire.coordinator.errors import refusal
 from kwire.coordinator.group.caller import Caller
 from kwire.coordinator.group.consumer.heartbeat import check_request
 from kwire.coordinator.group.consumer.settings import ConsumerGroupSettings
+from kwire.coordinator.group.consumer.state import Member
 from kwire.coordinator.group.counts import GroupCounts
+from kwire.coordinator.group.current_consumer import CurrentConsumer, current_consumer
 from kwire.coordinator.group.current_member import CurrentMember, current_member
 from kwire.coordinator.group.group_configs import GroupConfig, default_group_config
 from kwire.coordinator.group.refusals import (
@@ -200,6 +202,13 @@ class GroupCoordinator:
             lambda shard, moment: shard.consumer.consumer_heartbeat(request, caller, moment),
         )
         return convert(pending, on_error=consumer_heartbeat_error)
+
+    def current_consumer(
+        self, group_id: str, member_id: str, epoch: int
+    ) -> tuple[CurrentConsumer, Member] | None:
+        """A member of a consumer group at this epoch, for its heartbeats to come."""
+        shard = self.runtime.led(self.partition_for(group_id))
+        return current_consumer(shard, group_id, member_id, epoch)
 
     def describe_consumer_groups(
         self, group_ids: Sequence[str]

@@ -127,6 +127,7 @@ class _Unreadable(SystemFiles):
     """Files of which some cannot be read."""
 
     def __init__(self, *names: str) -> None:
+        super().__init__()
         self.names = names
 
     def open(self, path: str, *, create: bool = False, writable: bool = True) -> int:
