@@ -196,7 +196,7 @@ async def produces(bench: Bench) -> Callable[[], Any]:
     with tempfile.TemporaryDirectory(prefix="bench-frame-") as directory:
         path = pathlib.Path(directory) / "frame"
         frame = one_record_request(path, TOPIC, 1, SIZE_BYTES).read_bytes()
-    return _again(bench, dict.fromkeys(range(len(bench.clients)), frame))
+    return one_request.repeated(bench, dict.fromkeys(range(len(bench.clients)), frame))
 
 
 async def fetches(bench: Bench) -> Callable[[], Any]:
@@ -206,17 +206,9 @@ async def fetches(bench: Bench) -> Callable[[], Any]:
     asked = shape.FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=200)
     topic = shape.FetchTopic(topic=TOPIC, partitions=[asked])
     request = shape(max_wait_ms=0, min_bytes=1, max_bytes=200, session_epoch=-1, topics=[topic])
-    return _again(bench, dict.fromkeys(range(len(bench.clients)), encoded(request, 12)))
-
-
-def _again(bench: Bench, frames: dict[int, bytes]) -> Callable[[], Any]:
-    async def one_round() -> int:
-        await bench.turn(frames)
-        for client in bench.clients:
-            client.received.clear()
-        return len(frames)
-
-    return one_round
+    return one_request.repeated(
+        bench, dict.fromkeys(range(len(bench.clients)), encoded(request, 12))
+    )
 
 
 SCENARIOS = {

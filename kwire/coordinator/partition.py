@@ -96,6 +96,16 @@ class PartitionShard(Generic[S]):
         # An operation is running: a high watermark that moves now releases nothing yet.
         self.busy = False
 
+    @property
+    def is_quiet(self) -> bool:
+        """Whether it serves, and nothing is running, to be written or waiting."""
+        return (
+            self.state is ShardState.ACTIVE
+            and not self.held
+            and self.batch is None
+            and not self.busy
+        )
+
     def release_committed(self) -> None:
         """Give out the replies whose offset is committed, in order. Those of the open batch wait
         for its append, whoever else moves the high watermark."""

@@ -4,71 +4,43 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kwire.clock import ticks_ns
+from kwire.api.plain.remembered import Frame, RememberedRequest
 from kwire.protocol import messages as m
 from kwire.protocol.errors import MalformedError
 from kwire.protocol.frame import encode_response, parse_request_header
 from kwire.server.context import Connection
 from kwire.server.parts import Parts
-from kwire.server.request_counts import PLAIN, RequestCounts
+from kwire.server.request_counts import RequestCounts
 
 if TYPE_CHECKING:
     from kwire.coordinator.group.current_consumer import CurrentConsumer
 
 
-class PlainConsumerHeartbeats:
-    """ConsumerGroupHeartbeats of one connection: the member that sent the last one is remembered
-    by all that it says behind the correlation id."""
+class PlainConsumerHeartbeats(RememberedRequest):
+    """ConsumerGroupHeartbeats of one connection, which remembers the member."""
 
-    __slots__ = (
-        "_asked",
-        "_counts",
-        "_frame",
-        "_interval_ms",
-        "_is_served",
-        "_member",
-        "_numbers",
-        "_parts",
-        "_request",
-        "_version",
-    )
+    __slots__ = ("_frame", "_interval_ms", "_is_served", "_member", "_parts", "_request")
 
     def __init__(self, parts: Parts, counts: RequestCounts, version: int) -> None:
+        super().__init__(counts, version)
         self._parts = parts
-        self._counts = counts
-        self._numbers = counts.numbers
-        self._version = version
         self._is_served = "consumer" in parts.config["group.coordinator.rebalance.protocols"]
-        self._asked = b""
         self._request = m.ConsumerGroupHeartbeatRequest()
         self._member: CurrentConsumer | None = None
         self._interval_ms = -1
         self._frame = (b"", b"")
 
-    def __call__(self, connection: Connection, body: memoryview) -> bytes | None:
-        """See `PlainRoad`."""
-        turn_s = connection.turn_s
-        started_ns = ticks_ns() if turn_s >= self._counts.due_s else 0
-        asked = body[8:].tobytes()
-        if asked != self._asked:
-            self._remember(connection, body, asked)
+    def answer(self, connection: Connection, body: memoryview) -> Frame | None:
         member = self._member
-        interval_ms = None if member is None else member.alive(int(turn_s * 1000))
+        interval_ms = None if member is None else member.alive(int(connection.turn_s * 1000))
         if interval_ms is None:
-            self._asked = b""
             return None
         if interval_ms != self._interval_ms:
-            self._answer(interval_ms)
-        numbers = self._numbers
-        numbers[self._version] += 1
-        numbers[PLAIN] += 1
-        if started_ns:
-            self._counts.answered_at_once(turn_s, started_ns, len(body))
-        before, behind = self._frame
-        return b"".join((before, body[4:8], behind))
+            self._tell(interval_ms)
+        return self._frame
 
-    def _remember(self, connection: Connection, body: memoryview, asked: bytes) -> None:
-        self._asked, self._member, self._interval_ms = asked, None, -1
+    def remember(self, connection: Connection, body: memoryview) -> None:
+        self._member, self._interval_ms = None, -1
         if not self._is_served:
             return
         try:
@@ -87,7 +59,7 @@ class PlainConsumerHeartbeats:
         if (member.client_id, member.client_host) == (client_id or "", connection.client_host):
             self._request, self._member = request, current
 
-    def _answer(self, interval_ms: int) -> None:
+    def _tell(self, interval_ms: int) -> None:
         request = self._request
         response = m.ConsumerGroupHeartbeatResponse(
             member_id=request.member_id,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kwire.clock import ticks_ns
+from kwire.api.plain.remembered import Frame, RememberedRequest
 from kwire.protocol import messages as m
 from kwire.protocol.errors import MalformedError
 from kwire.protocol.frame import encode_response, parse_request_header
 from kwire.server.context import Connection, RequestContext
 from kwire.server.parts import Parts
-from kwire.server.request_counts import PLAIN, SEEN, RequestCounts, unusual_codes
+from kwire.server.request_counts import RequestCounts, unusual_codes
 
 TOPICS_MAX = 8
 FRAME_BYTES_MAX = 4096
@@ -19,58 +19,30 @@ FRAME_BYTES_MAX = 4096
 Handle = Callable[[RequestContext, m.MetadataRequest], object]
 
 
-class PlainMetadata:
+class PlainMetadata(RememberedRequest):
     """Metadata requests of one connection; `handle` is what answers them on the general way.
 
     Of several brokers any may be named as the controller: it stays the same one here until
     something changes.
     """
 
-    __slots__ = (
-        "_answer",
-        "_asked",
-        "_changes",
-        "_codes",
-        "_counts",
-        "_handle",
-        "_numbers",
-        "_parts",
-        "_version",
-    )
+    __slots__ = ("_changes", "_frame", "_handle", "_parts")
 
     def __init__(self, handle: Handle, parts: Parts, counts: RequestCounts, version: int) -> None:
+        super().__init__(counts, version)
         self._handle = handle
         self._parts = parts
-        self._counts = counts
-        self._numbers = counts.numbers
-        self._version = version
-        self._asked = b""
         self._changes = -1
-        self._answer: tuple[bytes, bytes] | None = None
-        self._codes = 0
+        self._frame: Frame | None = None
 
-    def __call__(self, connection: Connection, body: memoryview) -> bytes | None:
-        """See `PlainRoad`."""
-        turn_s = connection.turn_s
-        started_ns = ticks_ns() if turn_s >= self._counts.due_s else 0
-        asked = body[8:].tobytes()
-        if asked != self._asked or self._changes != self._parts.described_topics.changes:
-            self._remember(connection, body, asked)
-        if self._answer is None:
-            self._asked = b""
-            return None
-        numbers = self._numbers
-        numbers[self._version] += 1
-        numbers[SEEN] += self._codes
-        numbers[PLAIN] += 1
-        if started_ns:
-            self._counts.answered_at_once(turn_s, started_ns, len(body))
-        before, behind = self._answer
-        return b"".join((before, body[4:8], behind))
+    def answer(self, connection: Connection, body: memoryview) -> Frame | None:
+        if self._changes != self._parts.described_topics.changes:
+            self.remember(connection, body)
+        return self._frame
 
-    def _remember(self, connection: Connection, body: memoryview, asked: bytes) -> None:
+    def remember(self, connection: Connection, body: memoryview) -> None:
         """The general way's answer, if it depends on nothing but topics and brokers."""
-        self._asked, self._answer = asked, None
+        self._frame = None
         self._changes = self._parts.described_topics.changes
         try:
             key, version, correlation_id, client_id, position = parse_request_header(body)
@@ -86,7 +58,7 @@ class PlainMetadata:
         frame = b"".join(encode_response(key, version, 0, response))
         codes = unusual_codes(response)
         if codes is not None and len(frame) <= FRAME_BYTES_MAX:
-            self._answer, self._codes = (frame[:4], frame[8:]), codes
+            self._frame, self.codes = (frame[:4], frame[8:]), codes
 
     def _is_known(self, request: m.MetadataRequest) -> bool:
         """Whether these are a few topics by name, and all brokers are there."""

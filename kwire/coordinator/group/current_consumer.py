@@ -48,10 +48,7 @@ class CurrentConsumer:
         member_id = self._member.member_id
         if (
             shard is None
-            or shard.state is not ShardState.ACTIVE
-            or shard.held
-            or shard.batch is not None
-            or shard.busy
+            or not shard.is_quiet
             or group.epoch != where.epoch
             or group.target_epoch != where.epoch
             or group.members.get(member_id) is not self._member

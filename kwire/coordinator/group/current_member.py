@@ -40,10 +40,7 @@ class CurrentMember:
         shard, group, member = self._shard(), self._group, self._member
         if (
             shard is None
-            or shard.state is not ShardState.ACTIVE
-            or shard.held
-            or shard.batch is not None
-            or shard.busy
+            or not shard.is_quiet
             or group.state not in CALM
             or group.generation != self._generation
             or group.members.get(member.member_id) is not member
