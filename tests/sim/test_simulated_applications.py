@@ -28,6 +28,7 @@ from kwire.testing.simulation import (
 )
 from kwire.testing.simulation.plans import KINDS, drawn
 from kwire.testing.simulation.run import RunFailed
+from tests.support.settling import LIMIT_S, settled
 
 aiokafka = pytest.importorskip("aiokafka")
 EXAMPLES = Path(__file__).parents[2] / "examples" / "simulation"
@@ -40,13 +41,17 @@ EFFORT = int(os.environ.get("KWIRE_EFFORT", "1"))
 
 async def _orders(cluster, commit_first: bool) -> None:
     await cluster.create_topic(orders.TOPIC, 2)
-    check, forward = NothingLost(), OffsetsForward("booking")
+    await orders.begin(cluster.bootstrap)
+    check, forward = NothingLost(), OffsetsForward(orders.GROUP)
 
     async def book(order: bytes) -> None:
         await asyncio.sleep(0.1)
         check.received(order)
 
     numbers = cluster.operations(30)
+
+    async def booked() -> bool:
+        return not check.problems()
 
     async def taking() -> None:
         await orders.take_orders(cluster.bootstrap, numbers, check.sent)
@@ -58,7 +63,7 @@ async def _orders(cluster, commit_first: bool) -> None:
     cluster.process(booking)
     await taken.finished()
     await cluster.faults_over()
-    await asyncio.sleep(30)
+    await settled(booked, 30 if commit_first else LIMIT_S)
     check.verify()
     await forward.read_commits(cluster)
     forward.verify()

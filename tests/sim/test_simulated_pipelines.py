@@ -24,6 +24,7 @@ from kwire.testing.simulation import (
     simulate,
     watch,
 )
+from tests.support.settling import settled
 
 aiokafka = pytest.importorskip("aiokafka")
 EXAMPLES = Path(__file__).parents[2] / "examples" / "simulation"
@@ -33,7 +34,6 @@ import outbox  # noqa: E402
 import pipeline  # noqa: E402
 
 EFFORT = int(os.environ.get("KWIRE_EFFORT", "1"))
-DRAIN_S = 30.0
 
 
 async def _relayed(cluster, transactional_id: str | None) -> None:
@@ -44,6 +44,9 @@ async def _relayed(cluster, transactional_id: str | None) -> None:
     async def relay() -> None:
         await outbox.relay(cluster.bootstrap, table, transactional_id=transactional_id)
 
+    async def emptied() -> bool:
+        return not table.waiting(1)
+
     cluster.process(relay)
     for number in cluster.operations(30):
         key, event = b"customer-%d" % (number % 3), b"event-%d" % number
@@ -53,7 +56,7 @@ async def _relayed(cluster, transactional_id: str | None) -> None:
             check.sent(event, key)
         await asyncio.sleep(0.8)
     await cluster.faults_over()
-    await asyncio.sleep(DRAIN_S)
+    await settled(emptied)
     for check in checks:
         await check.read(cluster, outbox.TOPIC)
         check.verify()
@@ -98,6 +101,10 @@ async def _invoiced(cluster, isolation_level: str) -> None:
                     await producer.send_and_wait("orders", value, key=key)
                 await asyncio.sleep(3)
 
+    async def all_invoiced() -> bool:
+        ordered = await cluster.records("orders")
+        return len(await cluster.records("invoices")) >= len(ordered)
+
     async def priced(order: bytes) -> bytes:
         await asyncio.sleep(0.1)
         return order + b" priced"
@@ -118,7 +125,7 @@ async def _invoiced(cluster, isolation_level: str) -> None:
     cluster.process(invoicing)
     await taken.finished()
     await cluster.faults_over()
-    await asyncio.sleep(DRAIN_S)
+    await settled(all_invoiced)
     await ExactlyOnce().compare(cluster, "orders", "invoices")
     await order.read(cluster, "invoices")
     order.verify()
