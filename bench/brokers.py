@@ -7,6 +7,7 @@ import pathlib
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -14,12 +15,22 @@ from kwire.testing.cluster import free_adjacent_ports
 
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 START_TIMEOUT_S = 120.0
+LOWEST_NICE = 19
 
 
 def with_bytecode(environment: dict[str, str]) -> dict[str, str]:
     """Without the variable that makes Python compile every module at every start: what pip
     installs is compiled."""
     return {k: v for k, v in environment.items() if k != "PYTHONDONTWRITEBYTECODE"}
+
+
+def stand_aside() -> None:
+    """This process stands for programs of another machine: it has the processor only while nobody
+    else wants it (SCHED_IDLE on Linux, the lowest priority elsewhere)."""
+    if sys.platform.startswith("linux"):
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+    else:
+        os.nice(LOWEST_NICE)
 
 
 def descendants(pid: int) -> list[int]:

@@ -34,6 +34,7 @@ from multiprocessing.synchronize import Event
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from bench.brokers import stand_aside  # noqa: E402
 from kwire.testing.cluster import Broker  # noqa: E402
 
 TOPIC = "rest"
@@ -43,7 +44,6 @@ CONNECTIONS = 8
 RATE = 1000
 POSTS_A_SECOND = 1
 MESSAGES_A_POST = 10
-PUBLISHERS_NICE = 19
 LOOK_S = 0.05
 TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -170,7 +170,7 @@ def publishers(port: int, count: int, ended: Event) -> None:
     """A process with a connection for each publisher: it posts at its times, or when it is answered
     if that is later."""
     sent = request(MESSAGES_A_POST, "all")
-    _step_back()
+    stand_aside()
     connections = [socket.create_connection(("127.0.0.1", port)) for _ in range(count)]
     selector = selectors.DefaultSelector()
     begun_s = time.monotonic()
@@ -188,14 +188,6 @@ def publishers(port: int, count: int, ended: Event) -> None:
             heapq.heappush(due, (at_s + 1 / POSTS_A_SECOND, at))
     for one in connections:
         one.close()
-
-
-def _step_back() -> None:
-    """Whoever has to do something for Kafka gets the processor at once."""
-    if sys.platform.startswith("linux"):
-        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
-    else:
-        os.nice(PUBLISHERS_NICE)
 
 
 def beside(options: argparse.Namespace) -> None:

@@ -31,7 +31,7 @@ from typing import Any
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from bench.brokers import with_bytecode  # noqa: E402
+from bench.brokers import stand_aside, with_bytecode  # noqa: E402
 from bench.build import build  # noqa: E402
 from bench.side_by_side import run  # noqa: E402
 from kwire.testing.cluster import free_adjacent_ports  # noqa: E402
@@ -67,8 +67,7 @@ class Scraping:
 
 
 def _scrape(url: str, ended: Event, scrapes: Any) -> None:
-    if sys.platform.startswith("linux"):
-        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+    stand_aside()
     while not ended.wait(SCRAPE_S):
         with urllib.request.urlopen(url, timeout=TIMEOUT_S) as response:
             response.read()
