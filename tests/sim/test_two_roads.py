@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-
 import pytest
 
 from kwire.coordinator.group import current_consumer
@@ -14,13 +12,6 @@ from kwire.coordinator.group.current_member import CurrentMember
 from kwire.server.described_topics import DescribedTopics
 from tests.sim.two_roads import Road, difference
 from tests.support.effort import seeds
-
-
-@pytest.fixture(autouse=True)
-def _quiet() -> object:
-    logging.disable(logging.CRITICAL)
-    yield
-    logging.disable(logging.NOTSET)
 
 
 @pytest.mark.parametrize("seed", seeds(12))

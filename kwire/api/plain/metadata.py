@@ -13,8 +13,9 @@ from kwire.server.parts import Parts
 from kwire.server.request_counts import RequestCounts, unusual_codes
 
 TOPICS_MAX = 8
-FRAME_BYTES_MAX = 4096
-"""Of what a connection remembers: the answer to what it asked last."""
+PARTITIONS_MAX = 64
+"""Of the topics together: a connection remembers a frame of a few KB. Decided before the answer is
+made, which would be made twice otherwise."""
 
 Handle = Callable[[RequestContext, m.MetadataRequest], object]
 
@@ -55,18 +56,21 @@ class PlainMetadata(RememberedRequest):
         response = self._handle(context, request)
         if not isinstance(response, m.MetadataResponse):
             return
-        frame = b"".join(encode_response(key, version, 0, response))
         codes = unusual_codes(response)
-        if codes is not None and len(frame) <= FRAME_BYTES_MAX:
+        if codes is not None:
+            frame = b"".join(encode_response(key, version, 0, response))
             self._frame, self.codes = (frame[:4], frame[8:]), codes
 
     def _is_known(self, request: m.MetadataRequest) -> bool:
         """Whether these are a few topics by name, and all brokers are there."""
         image = self._parts.metadata.image
-        topics = request.topics
+        asked = request.topics
+        if not asked or len(asked) > TOPICS_MAX:
+            return False
+        topics = [image.topics.by_name.get(topic.name or "") for topic in asked]
+        partitions = [len(topic.partitions) for topic in topics if topic is not None]
         return (
-            topics is not None
-            and 0 < len(topics) <= TOPICS_MAX
-            and all(topic.name in image.topics.by_name for topic in topics)
+            len(partitions) == len(asked)
+            and sum(partitions) <= PARTITIONS_MAX
             and not any(broker.fenced for broker in image.brokers.values())
         )
