@@ -87,7 +87,8 @@ class _Refused:
     """A partition that is not read, and why."""
 
     __slots__ = ("request", "result")
-    partition: Partition | None = None
+    partition: Partition
+    """There is none, and nobody asks: what is refused has no bytes."""
 
     def __init__(self, request: SessionPartition, result: ReadResult) -> None:
         self.request = request
@@ -340,7 +341,6 @@ class _Fetch:
             asked, result = part.request, part.result
             is_new = session is None or asked.must_answer(result)
             if size_bytes := result.size_bytes:
-                assert part.partition is not None  # what is refused has no bytes
                 traffic = part.partition.traffic
                 if is_client:
                     traffic.bytes_out += size_bytes
