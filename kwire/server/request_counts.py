@@ -11,7 +11,8 @@ it is one list for all of an API.
 
 Times and sizes are kept of the last `RECENT_MAX` requests that were timed, of which quantiles are
 taken: of an API one in ten milliseconds at most, the first that is begun then. So readings of the
-clock do not add up where requests are many, and what is kept is of ten seconds at least. Only `kwire/metrics` reads these numbers (ADR 30).
+clock do not add up where requests are many, and what is kept is of ten seconds at least. Only
+`kwire/metrics` reads these numbers (ADR 30).
 """
 
 from __future__ import annotations
