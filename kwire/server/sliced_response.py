@@ -66,6 +66,11 @@ class SlicedResponse:
         elements = self._count, b"".join(self._encoded)
         return [self.message.encode_around(self.array, elements, version)]
 
+    def encode_answer(self, version: int, parts: Parts) -> bool:
+        """As `Message.encode_answer`: its codes are counted apart."""
+        parts += self.encode_parts(version)
+        return True
+
     def decoded(self) -> LongResponse:
         """All of it as a message."""
         (encoded,) = self.encode_parts(self.version)

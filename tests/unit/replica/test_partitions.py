@@ -463,6 +463,7 @@ def test_a_batch_that_is_checked_beside_the_loop_counts_as_one_request(world: Wo
     while not checked.done:
         world.scheduler.turn()
     append(checked=checked.result())
+    world.scheduler.turn()
     traffic = partition.traffic
     assert (traffic.produce_requests, traffic.messages_in) == (1, 1)
     assert traffic.bytes_in > 0
