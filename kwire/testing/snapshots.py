@@ -11,8 +11,8 @@ from typing import Self
 
 from kwire.log.directories.identity_files import CLEAN_SHUTDOWN, encode_clean_shutdown
 from kwire.testing.brokers.addresses import move_addresses
-from kwire.testing.brokers.copies import REMOVED_PREFIX, copy_tree, remove_soon
-from kwire.testing.brokers.runner import BrokerFailed, Still
+from kwire.testing.brokers.copies import REMOVED_PREFIX, copy_tree, put_links, remove_soon
+from kwire.testing.brokers.runner import ANEW, BrokerFailed, GoingOn, Still
 
 PLACE = (
     "log.dirs",
@@ -81,8 +81,8 @@ class Snapshot:
         self, directory: Path, options: Mapping[str, str], still: Still, *, links: bool
     ) -> None:
         self.directory = directory
-        self.incarnation = still.incarnation if still.is_written_out else b""
-        """Who goes on from it; empty where a broker has to start on it as after a kill."""
+        self.going_on = GoingOn(still.incarnation, still.logs) if still.is_written_out else ANEW
+        """Who goes on from it; `ANEW` where a broker has to start on it as after a kill."""
         self._options = {name: text for name, text in options.items() if name not in PLACE}
         self._links = links
 
@@ -120,6 +120,9 @@ class Snapshot:
         """Make `data` what was kept, whatever it holds; BrokerFailed."""
         aside = ""
         try:
+            if self._links and data.exists():
+                put_links(str(self.directory / "data"), str(data))
+                return
             if data.exists():
                 aside = tempfile.mkdtemp(prefix=REMOVED_PREFIX, dir=data.parent)
                 os.rename(data, os.path.join(aside, "data"))

@@ -33,6 +33,48 @@ def copy_tree(source: str, target: str, *, links: bool) -> None:
     copier.copy(source, target)
 
 
+def put_links(source: str, target: str) -> None:
+    """Make a data directory what `source` holds, by hard links; OSError. Nobody uses either.
+
+    A file that both share is the same file still (`ThreadFiles`): a directory of which all files
+    are shared stays, the others are put there anew. What was in their place is removed by a thread.
+    """
+    copier = _Copier(links=True)
+    is_one_disk = os.stat(source).st_dev == os.stat(target).st_dev
+    there = _entries(target) if is_one_disk else {}
+    wanted = _entries(source)
+    kept = {name for name, one in wanted.items() if name in there and _is_same(one, there[name])}
+    kept.add(LOCK_FILE)
+    aside = tempfile.mkdtemp(prefix=REMOVED_PREFIX, dir=os.path.dirname(os.path.abspath(target)))
+    try:
+        for name in os.listdir(target):
+            if name not in kept:
+                os.rename(f"{target}/{name}", f"{aside}/{name}")
+        for name, one in wanted.items():
+            if name not in kept:
+                copier.copy_entry(one, f"{target}/{name}")
+    finally:
+        remove_soon(aside)
+
+
+def _entries(directory: str) -> dict[str, os.DirEntry[str]]:
+    with os.scandir(directory) as entries:
+        return {entry.name: entry for entry in entries}
+
+
+def _is_same(one: os.DirEntry[str], other: os.DirEntry[str]) -> bool:
+    """Whether two are one file, or directories of nothing but the same files."""
+    if not one.is_dir(follow_symlinks=False):
+        return one.inode() == other.inode()
+    if not other.is_dir(follow_symlinks=False):
+        return False
+    mine, others = _entries(one.path), _entries(other.path)
+    return mine.keys() == others.keys() and all(
+        not entry.is_dir(follow_symlinks=False) and entry.inode() == others[name].inode()
+        for name, entry in mine.items()
+    )
+
+
 def copy_file(source: str, target: str) -> None:
     """A copy of its own; holes stay holes."""
     _Copier(links=False).copy_file(source, target, os.stat(source))
@@ -65,14 +107,16 @@ class _Copier:
     def copy(self, source: str, target: str) -> None:
         with os.scandir(source) as entries:
             for entry in entries:
-                into = f"{target}/{entry.name}"
-                if entry.is_dir():
-                    os.mkdir(into)
-                    self.copy(entry.path, into)
-                elif entry.name == LOCK_FILE or not entry.is_file():
-                    continue
-                elif not (self._links and _linked(entry.path, into)):
-                    self.copy_file(entry.path, into, entry.stat())
+                self.copy_entry(entry, f"{target}/{entry.name}")
+
+    def copy_entry(self, entry: os.DirEntry[str], into: str) -> None:
+        if entry.is_dir():
+            os.mkdir(into)
+            self.copy(entry.path, into)
+        elif entry.name == LOCK_FILE or not entry.is_file():
+            return
+        elif not (self._links and _linked(entry.path, into)):
+            self.copy_file(entry.path, into, entry.stat())
 
     def copy_file(self, source: str, target: str, status: os.stat_result) -> None:
         reading = os.open(source, os.O_RDONLY | os.O_CLOEXEC)
