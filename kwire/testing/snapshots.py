@@ -10,8 +10,16 @@ from pathlib import Path
 from typing import Self
 
 from kwire.log.directories.identity_files import CLEAN_SHUTDOWN, encode_clean_shutdown
+from kwire.log.segment.segment import LOG_SUFFIX
 from kwire.testing.brokers.addresses import move_addresses
-from kwire.testing.brokers.copies import REMOVED_PREFIX, copy_tree, put_links, remove_soon
+from kwire.testing.brokers.copies import (
+    OWN,
+    REMOVED_PREFIX,
+    Tree,
+    copy_tree,
+    put_links,
+    remove_soon,
+)
 from kwire.testing.brokers.runner import ANEW, BrokerFailed, GoingOn, Still
 
 PLACE = (
@@ -78,13 +86,15 @@ class Snapshot:
     with the broker that it was taken of. `directory` holds it."""
 
     def __init__(
-        self, directory: Path, options: Mapping[str, str], still: Still, *, links: bool
+        self, directory: Path, tree: Tree, options: Mapping[str, str], still: Still, *, links: bool
     ) -> None:
         self.directory = directory
+        self._tree = tree
         self.going_on = GoingOn(still.incarnation, still.logs) if still.is_written_out else ANEW
         """Who goes on from it; `ANEW` where a broker has to start on it as after a kill."""
         self._options = {name: text for name, text in options.items() if name not in PLACE}
         self._links = links
+        self._marks = _marks(directory / "data", tree) if links else {}
 
     @classmethod
     def of(cls, data: Path, options: Mapping[str, str], still: Still, *, links: bool) -> Snapshot:
@@ -92,14 +102,15 @@ class Snapshot:
         place = ""
         try:
             place = tempfile.mkdtemp(prefix=".kwire-snapshot-", dir=data.parent)
-            copy_tree(str(data), os.path.join(place, "data"), links=links)
+            tree = copy_tree(str(data), os.path.join(place, "data"), links=links)
             if still.is_written_out:
                 note = encode_clean_shutdown(still.broker_epoch)
                 Path(place, "data", CLEAN_SHUTDOWN).write_bytes(note)
+                tree[CLEAN_SHUTDOWN] = OWN
+            return cls(Path(place), tree, options, still, links=links)
         except OSError as error:
             shutil.rmtree(place, ignore_errors=True)
             raise BrokerFailed(f"no snapshot of {data}: {_reason(error)}") from None
-        return cls(Path(place), options, still, links=links)
 
     def check(self, options: Mapping[str, str]) -> None:
         """BrokerFailed, one line: it is gone, or a broker with these options cannot have it."""
@@ -115,13 +126,30 @@ class Snapshot:
                 for name in other[:5]
             )
             raise BrokerFailed(f"the snapshot is of a broker with other options: {shown}")
+        if self._links:
+            self._check_shared()
+
+    def _check_shared(self) -> None:
+        """Brokers part a file from the snapshot's before they change it, others do not."""
+        data = self.directory / "data"
+        try:
+            found = _marks(data, self._tree)
+        except OSError as error:
+            raise BrokerFailed(f"the snapshot is not whole any more: {_reason(error)}") from None
+        for name, mark in self._marks.items():
+            if found[name] != mark:
+                raise BrokerFailed(
+                    f"the snapshot is not what it was: {name}, which it shares with its broker, "
+                    "was written to by somebody else; put a file of your own in its place, or take "
+                    "the snapshot of a broker with process=True, which shares none"
+                )
 
     def put(self, data: Path) -> None:
         """Make `data` what was kept, whatever it holds; BrokerFailed."""
         aside = ""
         try:
             if self._links and data.exists():
-                put_links(str(self.directory / "data"), str(data))
+                put_links(str(self.directory / "data"), self._tree, str(data))
                 return
             if data.exists():
                 aside = tempfile.mkdtemp(prefix=REMOVED_PREFIX, dir=data.parent)
@@ -142,6 +170,18 @@ class Snapshot:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _marks(data: Path, tree: Tree) -> dict[str, tuple[int, int]]:
+    """Size and time of the last change of all segments, by their names below `data`; OSError."""
+    found: dict[str, tuple[int, int]] = {}
+    for directory, held in tree.items():
+        if not isinstance(held, int):
+            for name in held:
+                if name.endswith(LOG_SUFFIX):
+                    status = os.stat(f"{data}/{directory}/{name}")
+                    found[f"{directory}/{name}"] = status.st_size, status.st_mtime_ns
+    return found
 
 
 def _reason(error: OSError) -> str:

@@ -162,7 +162,8 @@ class LogManager:
 
     def loading(self, expected_topic: ExpectedTopic | None = None) -> Iterator[Opening | None]:
         """`load_all`, a partition a step, so that a loop can do other things in between."""
-        return load_directories(self, expected_topic)
+        yield from load_directories(self, expected_topic)
+        self.known_logs = {}
 
     def open_apart(
         self, directory: LogDirectory, path: str, key: tuple[str, int], topic_id: bytes

@@ -1,7 +1,7 @@
 """Logs whose files are known: they are opened without looking at a file.
 
 Who copies a log directory that is written out (`LogManager.write_out`) knows what opening the copy
-would find: the log whose files they are. `known_log` tells that, and `open_known` makes of it the
+would find: the log whose files they are. `known_log` tells that, and `put_back` makes of it the
 log that `opening.open_log` would have read from the files, indexes and transaction indexes left
 to whoever needs them first. Of a log that recovery would change or ask further about nothing is
 told; it is opened from its files.
@@ -12,12 +12,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from kwire.log.partition.leader_epochs import parse_epochs
+from kwire.log.directories.identity_files import PARTITION_METADATA
+from kwire.log.partition.leader_epochs import EPOCHS_FILE, parse_epochs
 from kwire.log.partition.local_log import LocalLog
 from kwire.log.partition.partition_log import PartitionLog
 from kwire.log.partition.producer_snapshots import SnapshotFiles, decode_snapshot, encode_snapshot
 from kwire.log.partition.producers import Producers
-from kwire.log.segment.segment import Segment
+from kwire.log.segment.segment import (
+    INDEX_SUFFIX,
+    LOG_SUFFIX,
+    SNAPSHOT_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    TRANSACTION_INDEX_SUFFIX,
+    Segment,
+)
 
 
 class KnownSegment(NamedTuple):
@@ -58,12 +66,13 @@ def known_log(log: PartitionLog) -> KnownLog | None:
     than to read them."""
     local, end = log.local, log.local.written_offset
     epochs = local.epoch_file.content
+    # First: of a log that is given up there is no directory.
+    if log.is_closed or log.error is not None or not _is_all_there(local):
+        return None
     if epochs is None or any(first >= end for _, first in parse_epochs(epochs)):
         return None  # an opening gives up those that begin at the end, and saves that
     is_plain = (
-        log.error is None
-        and not log.is_closed
-        and log.next_offset == log.log_end_offset == log.high_watermark == end
+        log.next_offset == log.log_end_offset == log.high_watermark == end
         and local.recovery_point <= end
         and not local.unfinished
         and local.snapshots.latest in (end, end or -1)
@@ -84,6 +93,28 @@ def known_log(log: PartitionLog) -> KnownLog | None:
         max(log.log_start_offset, local.segments.first.base_offset),
         end,
     )
+
+
+def _is_all_there(local: LocalLog) -> bool:
+    """Whether the directory holds the log's files, as long as they should be, and no others.
+
+    Others are what an opening clears up: segments that were given up and wait for their removal, a
+    replacement by compaction that has not ended, quarantined bytes.
+    """
+    expected = {EPOCHS_FILE, PARTITION_METADATA}
+    expected.update(f"{offset:020d}{SNAPSHOT_SUFFIX}" for offset in local.snapshots.offsets)
+    try:
+        found = local.files.listing(local.directory)
+    except OSError:
+        return False
+    for one in local.segments:
+        stem = f"{one.base_offset:020d}"
+        if found.get(stem + LOG_SUFFIX) != one.size_bytes:
+            return False
+        expected.update(stem + suffix for suffix in (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX))
+        if one.has_transaction_index:
+            expected.add(stem + TRANSACTION_INDEX_SUFFIX)
+    return found.keys() == expected
 
 
 def put_back(

@@ -20,10 +20,10 @@ from kwire.clock import SystemRandom
 from kwire.log.directories.manager import LogManager
 from kwire.log.partition.config import LogConfig
 from kwire.log.partition.leader_epochs import parse_epochs
-from kwire.log.partition.partition_log import PartitionLog
 from kwire.log.recovery.known_logs import KnownLog
-from kwire.testing import Broker
+from kwire.testing import Broker, BrokerFailed
 from kwire.testing.snapshots import Snapshot
+from tests.support.held_logs import held
 
 SMALL = {"segment.bytes": 1_048_576, "index.interval.bytes": 200}
 NOW_MS = 2_000_000_000_000
@@ -100,71 +100,6 @@ def opened(data: Path, known: dict[tuple[str, int], KnownLog]) -> LogManager:
     return manager
 
 
-def held(log: PartitionLog) -> dict[str, object]:
-    """What a log holds that was just opened, then what its parts load."""
-    local, producers = log.local, log.producers
-    found: dict[str, object] = {
-        "offsets": (
-            log.log_start_offset,
-            log.local_log_start_offset,
-            log.next_offset,
-            log.log_end_offset,
-            log.high_watermark,
-            log.last_stable_offset,
-        ),
-        "id": log.topic_id,
-        "written": (local.written_offset, local.recovery_point, local.truncations),
-        "to sync": (
-            local.has_new_files,
-            local.unsynced_segments,
-            local.unfinished,
-            local.epoch_file.is_unsynced,
-            log._promised_end,
-        ),
-        "epochs": (log.leader_epochs.entries, log.leader_epochs.latest_saved),
-        "snapshots": local.snapshots.offsets,
-        "jitter": local.jitter_share,
-        "producers": [
-            (
-                one.producer_id,
-                one.epoch,
-                one.batches,
-                one.coordinator_epoch,
-                one.last_timestamp,
-                one.transaction_first_offset,
-            )
-            for one in producers.entries.values()
-        ],
-        "unstable": (producers.first_unstable_offset, producers._ongoing, producers._unreplicated),
-    }
-    for one in log.segments:
-        found[f"segment {one.base_offset}"] = (
-            one.size_bytes,
-            one.assigned_bytes,
-            one.created_ms,
-            one.is_sealed,
-            one.is_full,
-            one.bytes_since_index,
-            one.has_transaction_index,
-            one._max_timestamp,
-            one._offset_of_max_timestamp,
-            one._allocated_bytes,
-        )
-    for one in log.segments:
-        found[f"loaded {one.base_offset}"] = (
-            list(one.index.offsets),
-            list(one.index.positions),
-            one.index._persisted,
-            one.index._exact,
-            one.index._allocated,
-            one.time_index.last_timestamp,
-            one.max_timestamp,
-            one.offset_of_max_timestamp,
-            one.aborted_transactions(),
-        )
-    return found
-
-
 def both_ways(taken: Snapshot, tmp_path: Path) -> tuple[dict[object, object], dict[object, object]]:
     found = []
     for number, known in enumerate(({}, dict(taken.going_on.logs))):
@@ -231,3 +166,22 @@ def test_only_what_has_changed_is_put_back(broker: Broker) -> None:
             assert "other" not in broker.topics()
             for topic in topics:
                 topic.assert_records("first")
+
+
+def test_a_snapshot_into_which_somebody_else_has_written_is_refused(broker: Broker) -> None:
+    """A file that both share was damaged by hand: nothing of the restore happens. One that was
+    put in the place of the broker's is no harm."""
+    broker.topic("orders").send("first")
+    taken = broker.snapshot()
+    log = broker.directory / "orders-0" / "00000000000000000000.log"
+    content = log.read_bytes()
+    log.unlink()
+    log.write_bytes(content[:-3])
+    broker.restore(taken)
+    broker.topic("orders").assert_records("first")
+    with log.open("r+b") as file:
+        file.truncate(len(content) - 3)
+    line = "the snapshot is not what it was: orders-0/00000000000000000000.log, which it shares"
+    with pytest.raises(BrokerFailed, match=line):
+        broker.restore(taken)
+    assert broker.is_running
