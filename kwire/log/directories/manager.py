@@ -170,9 +170,14 @@ class LogManager:
     ) -> PartitionLog:
         """A partition's log, opened without what logs share: may be done by any thread.
 
-        Raises KafkaError, OSError.
+        A known one has nothing to be done apart. Raises KafkaError, OSError.
         """
-        return self._open(path, key, topic_id, directory, clean=directory.was_clean, is_alone=True)
+        clean = directory.was_clean
+        known = self.known_logs.get(key) if clean else None
+        is_alone = known is None
+        return self._open(
+            path, key, topic_id, directory, clean=clean, is_alone=is_alone, known=known
+        )
 
     def adopt(self, log: PartitionLog, directory: LogDirectory) -> None:
         """Make a log that was opened apart the partition's."""
@@ -193,6 +198,7 @@ class LogManager:
         clean: bool,
         is_alone: bool = False,
         is_copy: bool = False,
+        known: KnownLog | None = None,
     ) -> PartitionLog:
         """A log with the settings of all.
 
@@ -217,7 +223,7 @@ class LogManager:
             high_watermark=0 if is_copy else directory.high_watermarks.get(key, 0),
             producer_expiration_ms=self.settings.producer_id_expiration_ms,
             verify_transactions=self.settings.verify_transactions,
-            known=self.known_logs.get(key) if clean and is_alone else None,
+            known=known,
             on_error=partial(self._copy_failed, directory) if is_copy else None,
         )
 

@@ -9,7 +9,7 @@ sync.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 from kwire.kept_errors import kept
@@ -176,9 +176,9 @@ class EpochFile:
         self.epochs.load(parse_epochs(content))
         self.content = content
 
-    def put_back(self, content: bytes) -> None:
-        """As `load`, of what is known to be in the file."""
-        self.epochs.load(parse_epochs(content))
+    def put_back(self, content: bytes, entries: Sequence[tuple[int, int]]) -> None:
+        """As `load`, of what is known to be in the file, and what that says."""
+        self.epochs.load(list(entries))
         self.content = content
 
     def relocate(self, directory: str) -> None:

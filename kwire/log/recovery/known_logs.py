@@ -37,14 +37,15 @@ class KnownSegment(NamedTuple):
 
 
 class KnownLog(NamedTuple):
-    """The files of one log, by their content. `epochs` is that of their file, `producers` are those
-    of the snapshot at its end, `bytes_since_index` what lies behind the last entry of the active
-    segment's index."""
+    """The files of one log, by their content. `epochs` is what `epochs_file` says, `producers` are
+    those of the snapshot at its end, `bytes_since_index` what lies behind the last entry of the
+    active segment's index."""
 
     topic_id: bytes
     segments: tuple[KnownSegment, ...]
     bytes_since_index: int
-    epochs: bytes
+    epochs_file: bytes
+    epochs: tuple[tuple[int, int], ...]
     snapshots: tuple[int, ...]
     producers: bytes
     log_start_offset: int
@@ -65,11 +66,14 @@ def known_log(log: PartitionLog) -> KnownLog | None:
     """What the files of a log hold that was written out; None where an opening does more with them
     than to read them."""
     local, end = log.local, log.local.written_offset
-    epochs = local.epoch_file.content
+    epochs_file = local.epoch_file.content
     # First: of a log that is given up there is no directory.
     if log.is_closed or log.error is not None or not _is_all_there(local):
         return None
-    if epochs is None or any(first >= end for _, first in parse_epochs(epochs)):
+    if epochs_file is None:
+        return None
+    epochs = tuple(parse_epochs(epochs_file))
+    if any(first >= end for _, first in epochs):
         return None  # an opening gives up those that begin at the end, and saves that
     is_plain = (
         log.next_offset == log.log_end_offset == log.high_watermark == end
@@ -87,6 +91,7 @@ def known_log(log: PartitionLog) -> KnownLog | None:
             for one in local.segments
         ),
         local.segments.active.bytes_since_index,
+        epochs_file,
         epochs,
         tuple(local.snapshots.offsets),
         encode_snapshot(log.producers.entries.values()) if log.producers.entries else b"",
@@ -122,7 +127,7 @@ def put_back(
 ) -> None:
     """Make a new log's parts what reading its files would have made them."""
     local.snapshots = SnapshotFiles(local.files, local.directory, known.snapshots)
-    local.epoch_file.put_back(known.epochs)
+    local.epoch_file.put_back(known.epochs_file, known.epochs)
     wall_ms = local.clock.wall_ms()
     for base_offset, size_bytes, has_transaction_index in known.segments:
         segment = Segment(
