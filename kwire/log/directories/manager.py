@@ -168,16 +168,12 @@ class LogManager:
     def open_apart(
         self, directory: LogDirectory, path: str, key: tuple[str, int], topic_id: bytes
     ) -> PartitionLog:
-        """A partition's log, opened without what logs share: may be done by any thread.
-
-        A known one has nothing to be done apart. Raises KafkaError, OSError.
-        """
+        """A partition's log, opened without what logs share: may be done by any thread. One that is
+        known has nothing to be done apart. Raises KafkaError, OSError."""
         clean = directory.was_clean
         known = self.known_logs.get(key) if clean else None
-        is_alone = known is None
-        return self._open(
-            path, key, topic_id, directory, clean=clean, is_alone=is_alone, known=known
-        )
+        apart = known is None
+        return self._open(path, key, topic_id, directory, clean=clean, is_alone=apart, known=known)
 
     def adopt(self, log: PartitionLog, directory: LogDirectory) -> None:
         """Make a log that was opened apart the partition's."""
