@@ -16,7 +16,6 @@ Source: KIP-79, KIP-734, KIP-405, KIP-1005, KIP-1023; measured on Apache Kafka 4
 
 from __future__ import annotations
 
-from kwire.api.shared.leader_hints import missing_partition_error
 from kwire.log.partition.partition_log import PartitionLog
 from kwire.log.types import ISOLATION_LEVELS, READ_COMMITTED, TimestampOffset
 from kwire.protocol import messages as m
@@ -24,6 +23,7 @@ from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.security.acl import Operation, ResourceType
 from kwire.security.requirements import Denied, Requires
 from kwire.server.context import DISCONNECT, Disconnect, RequestContext
+from kwire.server.leader_hints import missing_partition_error
 
 VERSIONS = (1, 11)
 DESCRIBE_TOPIC = Requires(

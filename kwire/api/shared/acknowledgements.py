@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from kwire.api.shared.leader_hints import HINTED_ERRORS, LeaderHints
 from kwire.pending import Answer, Pending
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
@@ -17,6 +16,7 @@ from kwire.replica.partition import CommitCallback, Partition
 from kwire.replica.traffic import Traffic
 from kwire.server.context import Disconnect, NoReply, RequestContext
 from kwire.server.deadlines import Deadline
+from kwire.server.leader_hints import HINTED_ERRORS, LeaderHints
 
 LEADER_HINTS_FROM = 10
 ACKS_ALL = -1
