@@ -66,8 +66,8 @@ def requests() -> list[Failing]:
     return [
         *_to_leaders(),
         *_to_leaders_of_share_groups(),
-        *_to_groups(GROUP),
-        *_to_transactions(GROUP, TRANSACTIONAL_ID),
+        *to_groups(GROUP),
+        *to_transactions(GROUP, TRANSACTIONAL_ID),
     ]
 
 
@@ -161,7 +161,7 @@ def _to_leaders_of_share_groups() -> list[Failing]:
     ]
 
 
-def _to_groups(group: str) -> list[Failing]:
+def to_groups(group: str) -> list[Failing]:
     commit, offsets = m.OffsetCommitRequest, m.OffsetFetchRequest
     delete = m.OffsetDeleteRequest
     committed = commit.OffsetCommitRequestPartition(partition_index=0, committed_offset=1)
@@ -240,7 +240,7 @@ def _to_groups(group: str) -> list[Failing]:
     ]
 
 
-def _to_transactions(group: str, transactional_id: str) -> list[Failing]:
+def to_transactions(group: str, transactional_id: str) -> list[Failing]:
     add, commit = m.AddPartitionsToTxnRequest, m.TxnOffsetCommitRequest
     committed = commit.TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=1)
     return [
