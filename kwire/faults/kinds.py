@@ -224,7 +224,7 @@ KINDS: dict[str, Kind] = {
             "a disk that is busy or fails",
             (
                 Option("ms", "int", None, "milliseconds", least=1, most=60_000),
-                Option("writes", "bool", False, "writes too; they hold the whole broker up"),
+                Option("writes", "bool", False, "writes to partitions too"),
             ),
         ),
         Kind(
