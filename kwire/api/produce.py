@@ -307,7 +307,7 @@ class _Append:
         result.log_append_time_ms = info.log_append_time_ms
         result.log_start_offset = info.log_start_offset
         if acks == ACKS_ALL:
-            self._waiting.wait_for_commit(result, partition, info.last_offset + 1)
+            self._waiting.wait_for_commit(result, partition, info.last_offset + 1, info.written)
         elif info.written.done:
             if info.written.error() is not None:
                 raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)

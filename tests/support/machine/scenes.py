@@ -59,7 +59,7 @@ def commit(client: WireClient, group: str, topic: str, offset: int) -> None:
     request = commit_request(group, topic, offset)
 
     def is_done() -> bool:
-        code = client.call(request, 8).topics[0].partitions[0].error_code
+        code: int = client.call(request, 8).topics[0].partitions[0].error_code
         assert code == 0 or code in PASSING, code
         return code == 0
 
@@ -292,7 +292,7 @@ FLUSHED = {"never": "", "each": "1", "two": "2"}
 
 
 def power_lost(world: World) -> Told:
-    """What is there of three records and a commit that were acknowledged, by how they are flushed."""
+    """What is there of three records and a commit that were acknowledged, by how topics flush."""
     name, told = f"power-{next(_numbers)}", Told()
     topics = {label: f"{name}-{label}" for label in FLUSHED}
     with WireClient(world.bootstrap) as client:

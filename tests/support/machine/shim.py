@@ -25,7 +25,7 @@ SYNCED, RENAMED = "S", "R"
 
 
 class Shim:
-    """In `directory`. `environment()` is that of the JVM, whose files have `files` in their paths."""
+    """In `directory`. `environment()` is that of the JVM; paths of its files contain `files`."""
 
     def __init__(self, directory: Path, files: str) -> None:
         compiler = shutil.which("cc")
@@ -35,7 +35,7 @@ class Shim:
         library, control = directory / "shim.so", directory / "control"
         self._log = directory / "log"
         self._log.touch()
-        command = [compiler, "-shared", "-fPIC", "-O1", "-o", library, SOURCE, "-ldl"]
+        command = [compiler, "-shared", "-fPIC", "-O1", "-o", str(library), str(SOURCE), "-ldl"]
         subprocess.run(command, check=True)
         control.write_bytes(bytes(8 * WORDS))
         with control.open("r+b") as file:
@@ -103,9 +103,9 @@ class Shim:
                 assert what == RENAMED, line
                 _move(synced, *rest.split("\t"))
         lost = 0
-        for path in sorted(directory.rglob("*")):
-            if path.is_file() and path.stat().st_size > (kept := synced.get(str(path), 0)):
-                os.truncate(path, kept)
+        for file in sorted(directory.rglob("*")):
+            if file.is_file() and file.stat().st_size > (kept := synced.get(str(file), 0)):
+                os.truncate(file, kept)
                 lost += 1
         return lost
 

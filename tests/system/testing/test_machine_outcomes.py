@@ -1,5 +1,5 @@
-"""What a client sees of a slow disk, a wrong clock and a loss of power on command is what it sees of
-Apache Kafka 4.4 on a machine that has them.
+"""What a client sees of a slow disk, a wrong clock and a loss of power on command is what it sees
+of Apache Kafka 4.4 on a machine that has them.
 
 Recorded by `python -m tests.support.machine.record`; `tests/differential/test_machines_live.py`
 asks anew.
