@@ -43,6 +43,7 @@ MOVED = {
     "coordinator-moved": ErrorCode.NOT_COORDINATOR,
 }
 """The codes of faults that meet every API that may carry them."""
+COORDINATORS = frozenset((LOADING, "coordinator-moved"))
 NEVER_LOADING = frozenset((ApiKey.FIND_COORDINATOR,))
 """They ask no coordinator."""
 NEVER_MOVED = NEVER_LOADING | {ApiKey.LIST_GROUPS, ApiKey.LIST_TRANSACTIONS}
@@ -220,9 +221,18 @@ def _concerns(rule: Rule, asked: Asked) -> bool:
         return follower >= 0 and rule.number("replica") in (-1, follower)
     if follower >= 0 or asked.is_of_node:
         return False
+    if rule.kind.name in COORDINATORS and _is_of_share_coordinator(asked.request):
+        return False
     return (rule.group is None or rule.group in groups_of(asked.request)) and (
         rule.transactional_id is None
         or rule.transactional_id in transactional_ids_of(asked.request)
+    )
+
+
+def _is_of_share_coordinator(request: Message) -> bool:
+    """Offsets by topic, where the group's coordinator is not asked."""
+    return isinstance(request, m.DescribeShareGroupOffsetsRequest) and all(
+        group.topics is not None for group in request.groups
     )
 
 

@@ -9,10 +9,12 @@ from kwire.protocol import messages as m
 from tests.support.cluster_fault_answers import (
     GROUP,
     HERE,
+    MEMBER_ID,
     TRANSACTIONAL_ID,
     Failing,
     to_groups,
     to_transactions,
+    with_topic_ids,
 )
 from tests.support.fault_answers import shown
 from tests.support.machine.kafka_machine import KafkaMachine
@@ -20,6 +22,7 @@ from tests.support.machine.scenes import (
     GROUP_KEY,
     TRANSACTION_KEY,
     commit,
+    create,
     find,
     producer_of,
 )
@@ -27,6 +30,8 @@ from tests.support.machine.shim import READS
 from tests.support.wire import WireClient
 
 COORDINATORS = 2
+SPARED = "offsets of a share group, by topic"
+"""They are asked of the share coordinator, whether or not that of the group loads."""
 VERSIONED = "offsets of a transaction"
 """Old versions are answered by another code."""
 LOGS = [
@@ -43,15 +48,37 @@ def requests() -> list[Failing]:
             one._replace(versions=(0, 1, 2, 3)) if one.label == VERSIONED else one
             for one in to_transactions(GROUP, TRANSACTIONAL_ID)
         ),
+        *_of_share_groups(GROUP),
         Failing("list of groups", m.ListGroupsRequest(), (0, 5)),
         Failing("list of transactions", m.ListTransactionsRequest(), (0, 1)),
+    ]
+
+
+def _of_share_groups(group: str) -> list[Failing]:
+    describe, alter = m.DescribeShareGroupOffsetsRequest, m.AlterShareGroupOffsetsRequest
+    delete = m.DeleteShareGroupOffsetsRequest
+    described = describe.DescribeShareGroupOffsetsRequestTopic(topic_name=HERE, partitions=[0])
+    of_group = describe.DescribeShareGroupOffsetsRequestGroup(group_id=group, topics=[described])
+    altered = alter.AlterShareGroupOffsetsRequestPartition(partition_index=0, start_offset=0)
+    of_topic = alter.AlterShareGroupOffsetsRequestTopic(topic_name=HERE, partitions=[altered])
+    deleted = delete.DeleteShareGroupOffsetsRequestTopic(topic_name=HERE)
+    heartbeat = m.ShareGroupHeartbeatRequest(
+        group_id=group, member_id=MEMBER_ID, member_epoch=0, subscribed_topic_names=[HERE]
+    )
+    return [
+        Failing("share heartbeat", heartbeat, (1,)),
+        Failing(SPARED, describe(groups=[of_group]), (0, 1)),
+        Failing("offsets of a share group", describe(groups=[of_group.copy(topics=None)]), (0, 1)),
+        Failing("offsets set", alter(group_id=group, topics=[of_topic]), (0,)),
+        Failing("offsets deleted", delete(group_id=group, topics=[deleted]), (0,)),
     ]
 
 
 def loading_answers(machine: KafkaMachine) -> dict[str, str]:
     """Label -> the response in hex. Stops the node that runs, and starts it again."""
     with WireClient(machine.bootstrap) as client:
-        client.create_topic(HERE)
+        create(client, HERE)
+        topic_id = client.topic_id(HERE)
         find(client, GROUP, GROUP_KEY)
         commit(client, GROUP, HERE, 1)
         find(client, TRANSACTIONAL_ID, TRANSACTION_KEY)
@@ -65,6 +92,7 @@ def loading_answers(machine: KafkaMachine) -> dict[str, str]:
             for failing in requests():
                 for version in failing.versions:
                     answer = client.call(failing.request, version)
+                    with_topic_ids(answer, {topic_id: bytes(16)})
                     label = f"{failing.label} v{version}"
                     found[label] = shown(failing.request, answer, version)
     return found

@@ -16,7 +16,7 @@ from kwire.protocol.errors import ErrorCode
 from kwire.protocol.records import Record, build_batch, read_records
 from kwire.testing.waiting import wait_until
 from tests.support.machine.worlds import World
-from tests.support.wire import WireClient, batch_of, fetch_request, produce_request
+from tests.support.wire import TRANSIENT, WireClient, batch_of, fetch_request, produce_request
 
 Told = dict[str, str]
 DAY_MS = 24 * 3600 * 1000
@@ -39,6 +39,24 @@ def named(code: int) -> str:
 def produced(answer: m.ProduceResponse) -> str:
     (one,) = answer.responses[0].partition_responses
     return f"{named(one.error_code)} at {one.base_offset}"
+
+
+def create(client: WireClient, topic: str, configs: dict[str, str] | None = None) -> None:
+    """With a leader that knows of it: it is in the metadata before that."""
+    client.create_topic(topic, configs=configs)
+    lead(client, topic)
+
+
+def lead(client: WireClient, topic: str) -> None:
+    """Until somebody leads it."""
+    request = _offset_request(topic, LATEST)
+
+    def leads() -> bool:
+        code: int = client.call(request, 4).topics[0].partitions[0].error_code
+        assert code == 0 or code in TRANSIENT, code
+        return code == 0
+
+    wait_until(leads, timeout_s=LIMIT_S)
 
 
 def find(client: WireClient, key: str, key_type: int) -> None:
@@ -80,13 +98,16 @@ def committed(client: WireClient, group: str, topic: str) -> int:
     return found
 
 
-def offset_of(client: WireClient, topic: str, timestamp: int) -> int:
+def _offset_request(topic: str, timestamp: int) -> m.ListOffsetsRequest:
     shape = m.ListOffsetsRequest
     partition = shape.ListOffsetsPartition(
         partition_index=0, current_leader_epoch=-1, timestamp=timestamp
     )
-    asked = shape.ListOffsetsTopic(name=topic, partitions=[partition])
-    answer = client.call(shape(replica_id=-1, topics=[asked]), 4).topics[0].partitions[0]
+    return shape(replica_id=-1, topics=[shape.ListOffsetsTopic(name=topic, partitions=[partition])])
+
+
+def offset_of(client: WireClient, topic: str, timestamp: int) -> int:
+    answer = client.call(_offset_request(topic, timestamp), 4).topics[0].partitions[0]
     assert answer.error_code == 0, answer
     found: int = answer.offset
     return found
@@ -124,7 +145,7 @@ def _slow(world: World, *, syncs: bool) -> Told:
     with contextlib.ExitStack() as stack:
         late, second, asking = (stack.enter_context(WireClient(world.bootstrap)) for _ in range(3))
         for topic in (name, other):
-            asking.create_topic(topic, configs={"flush.messages": "1"} if syncs else {})
+            create(asking, topic, configs={"flush.messages": "1"} if syncs else {})
             told["before"] = produced(asking.call(_one(topic), 9))
         find(asking, name, GROUP_KEY)
         commit(asking, name, name, 0)
@@ -166,9 +187,9 @@ def clock_ahead(world: World) -> Told:
     name, told = f"clock-{next(_numbers)}", Told()
     stamped, kept_short, group = f"{name}-stamped", f"{name}-short", f"{name}-group"
     with WireClient(world.bootstrap) as client, WireClient(world.bootstrap) as member:
-        client.create_topic(name)
-        client.create_topic(stamped, configs={"message.timestamp.type": "LogAppendTime"})
-        client.create_topic(kept_short, configs={"retention.ms": str(HOUR_MS)})
+        create(client, name)
+        create(client, stamped, configs={"message.timestamp.type": "LogAppendTime"})
+        create(client, kept_short, configs={"retention.ms": str(HOUR_MS)})
         client.call(_one(kept_short), 9)
         find(client, group, GROUP_KEY)
         member_id = _join(member, group)
@@ -200,8 +221,8 @@ def clock_behind(world: World) -> Told:
     name, told = f"clock-{next(_numbers)}", Told()
     stamped = f"{name}-stamped"
     with WireClient(world.bootstrap) as client:
-        client.create_topic(name)
-        client.create_topic(stamped, configs={"message.timestamp.type": "LogAppendTime"})
+        create(client, name)
+        create(client, stamped, configs={"message.timestamp.type": "LogAppendTime"})
         with world.skewed(-DAY_MS):
             told["of the producer's time"] = produced(client.call(_one(name), 9))
             answer = client.call(_one(stamped), 9).responses[0].partition_responses[0]
@@ -300,7 +321,7 @@ def power_lost(world: World) -> Told:
         producer = producer_of(client, None)
         for label, topic in topics.items():
             every = FLUSHED[label]
-            client.create_topic(topic, configs={"flush.messages": every} if every else {})
+            create(client, topic, configs={"flush.messages": every} if every else {})
             for sequence in range(3):
                 assert produced(client.call(_sequenced(topic, producer, sequence), 9)) == (
                     f"NONE at {sequence}"
@@ -311,6 +332,8 @@ def power_lost(world: World) -> Told:
     with WireClient(world.bootstrap) as client:
         find(client, name, GROUP_KEY)
         told["committed"] = str(committed(client, name, topics["each"]))
+        for topic in topics.values():
+            lead(client, topic)
         for label, topic in topics.items():
             told[f"{label}: end"] = str(offset_of(client, topic, LATEST))
             told[f"{label}: by time"] = str(offset_of(client, topic, time_ms - HOUR_MS))
