@@ -23,16 +23,13 @@ from kwire.schemas.registry.work import Kind, Refused, SchemaWork, WorkDone, enc
 from kwire.schemas.validation.batch import PreparedOrFault
 from kwire.schemas.validation.closures import CHARACTERS_MAX, prepare, refusal
 
-WAIT_S = 20.0
-"""For one that is to be read, with those before it: less than producers wait for an answer."""
+WAIT_S = 60.0
+"""For one that is read: where the machine has no processor to spare."""
 
 
 class _Asked(NamedTuple):
-    """`expiry` is when whoever asked is told to try again."""
-
     closure: SchemaWork
     found: Pending[PreparedOrFault]
-    expiry: asyncio.TimerHandle
 
 
 class SchemaReading:
@@ -53,7 +50,8 @@ class SchemaReading:
         self._is_closed = False
 
     def read(self, topic: str, closure: SchemaWork) -> Pending[PreparedOrFault]:
-        """Parsed, or why it cannot be; KafkaError REQUEST_TIMED_OUT where that is not known."""
+        """Parsed, or why it cannot be; KafkaError REQUEST_TIMED_OUT where that is not known. It may
+        take minutes, where many wait."""
         if self._is_closed:
             return Pending.failed(_unknown("the broker stops"))
         found: Pending[PreparedOrFault] = Pending()
@@ -63,8 +61,7 @@ class SchemaReading:
         if closure.characters > CHARACTERS_MAX:
             told = f"with what it refers to it has {closure.characters} characters, of at most "
             return Pending.completed(refusal(f"{told}{CHARACTERS_MAX}"))
-        asked = _Asked(closure, found, self._loop.call_later(WAIT_S, _expire, found))
-        self._asked.setdefault(topic, deque()).append(asked)
+        self._asked.setdefault(topic, deque()).append(_Asked(closure, found))
         if self._serving is None:
             self._serving = self._loop.create_task(self._serve())
         return found
@@ -79,20 +76,18 @@ class SchemaReading:
                 if waiting:
                     self._asked[topic] = waiting
                 try:
-                    if not asked.found.done:
-                        await self._answer(asked)
+                    await self._answer(asked)
                 finally:
-                    asked.expiry.cancel()
                     asked.found.fail(_unknown("the broker stops"))  # where it has no answer yet
         finally:
             self._serving = None
 
     async def _answer(self, asked: _Asked) -> None:
         try:
-            async with asyncio.timeout_at(asked.expiry.when()):
+            async with asyncio.timeout(WAIT_S):
                 told = await self._told(asked.closure)
         except TimeoutError:
-            _expire(asked.found)
+            asked.found.fail(_unknown(f"not within {WAIT_S:g} s"))
         except OSError as error:
             why = f"no process can be started: {error.strerror or error}"
             asked.found.fail(_unknown(why))
@@ -101,12 +96,9 @@ class SchemaReading:
         else:
             if isinstance(told, Refused):
                 asked.found.complete(refusal(told.why, told.package))
-                return
-            # To its end, also where nobody waits any more: the next has its turn after it.
-            parsed: Pending[PreparedOrFault] = Pending()
-            self._parse(self._large, asked.closure, parsed)
-            parsed.add_done_callback(lambda done: _settle(done, asked.found))
-            await end_of(self._loop, parsed)
+            else:
+                self._parse(self._large, asked.closure, asked.found)
+                await end_of(self._loop, asked.found)
 
     async def _told(self, closure: SchemaWork) -> WorkDone | None:
         """Whether it can be read; None where the loop starts no processes (a simulated one)."""
@@ -131,7 +123,6 @@ class SchemaReading:
             await asyncio.gather(self._serving, return_exceptions=True)
         for waiting in self._asked.values():
             for asked in waiting:
-                asked.expiry.cancel()
                 asked.found.fail(_unknown("the broker stops"))
         self._asked.clear()
         await self.process.close()
@@ -143,10 +134,6 @@ def _settle(done: Pending[PreparedOrFault], found: Pending[PreparedOrFault]) -> 
         found.complete(done.result())
     else:
         found.fail(_unknown(f"{type(error).__name__}: {error}"))
-
-
-def _expire(found: Pending[PreparedOrFault]) -> None:
-    found.fail(_unknown(f"not within {WAIT_S:g} s"))
 
 
 def _unknown(why: str) -> KafkaError:

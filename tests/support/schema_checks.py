@@ -74,8 +74,10 @@ class Topic:
         schema_id: int,
         schema: str = '"int"',
         is_deleted: bool = False,
+        schema_type: str = "AVRO",
     ) -> None:
         value: JsonObject = {
+            **({} if schema_type == "AVRO" else {"schemaType": schema_type}),
             "subject": subject,
             "version": version,
             "id": schema_id,

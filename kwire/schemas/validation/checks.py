@@ -30,6 +30,8 @@ from kwire.schemas.validation.rules import TopicRules
 PREPARED_MAX = 500
 READING_MAX = 32
 """How many schemas of a topic are parsed, or wait for it."""
+WAIT_MS = 20_000
+"""How long a batch waits for a schema to be parsed, which goes on then; producers wait longer."""
 REFUSED_KEPT_MS = 600_000
 """What is refused may have been so for want of memory: another time it is parsed anew."""
 ROUNDS_MAX = 8 + PREPARED_MAX // READING_MAX
@@ -98,7 +100,7 @@ class SchemaChecks:
         """Who asks for one that is being parsed waits for that."""
         under_way = self._reading.get(schema)
         if under_way is not None:
-            return under_way.found
+            return self._awaited(under_way.found)
         if sum(one.topic == topic for one in self._reading.values()) >= READING_MAX:
             told = f"{READING_MAX} schemas of {topic} wait to be read"
             return Pending.failed(KafkaError(ErrorCode.REQUEST_TIMED_OUT, told))
@@ -111,7 +113,30 @@ class SchemaChecks:
         found = self._read(topic, closure)
         self._reading[schema] = _Reading(topic, found)
         found.add_done_callback(lambda done: self._parsed(schema, done, closure.characters))
-        return found
+        return self._awaited(found)
+
+    def _awaited(self, found: Pending[PreparedOrFault]) -> Pending[PreparedOrFault]:
+        if found.done:
+            return found
+        awaited: Pending[PreparedOrFault] = Pending()
+        told = f"A schema was not parsed within {WAIT_MS // 1000} s"
+        late = KafkaError(ErrorCode.REQUEST_TIMED_OUT, told)
+
+        def give_up() -> None:
+            awaited.fail(late)
+
+        timer = self.scheduler.call_later(WAIT_MS, give_up)
+
+        def settle(done: Pending[PreparedOrFault]) -> None:
+            timer.cancel()
+            error = done.error()
+            if error is None:
+                awaited.complete(done.result())
+            else:
+                awaited.fail(error)
+
+        found.add_done_callback(settle)
+        return awaited
 
     def _parsed(self, schema: Schema, done: Pending[PreparedOrFault], characters: int) -> None:
         del self._reading[schema]
