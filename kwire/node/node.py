@@ -38,6 +38,7 @@ from kwire.node.directory_failures import DirectoryFailures
 from kwire.node.directory_identities import DirectoryIdentities
 from kwire.node.early_topics import EarlyTopics
 from kwire.node.failure import Failure
+from kwire.node.followed_answers import FollowedAnswers
 from kwire.node.health import health_of
 from kwire.node.host_name import reachable_name
 from kwire.node.http_side import bind, make_http_side, serve
@@ -114,7 +115,7 @@ class Node:
         self.logins = Logins(loop, self.dynamic_config, self.random, self.clock, lambda: self.image)
         self.published = self._make_published()
         self.acls = PublishedAcls(config, loop.call_soon)
-        self.publishing = Publishing()
+        self.publishing = Publishing(loop)
         self.buffer_pool = BufferPool(receive_bytes_max(config))
         self.deadlines = DeadlineHeap(loop)
         self.workers = workers_of(loop, new_executor, is_real=files is None)
@@ -463,7 +464,7 @@ class Node:
             deadlines=self.deadlines,
             metadata=self.published,
             quorum=self.metadata,
-            forwarder=self.controller_channel,
+            forwarder=FollowedAnswers(self.controller_channel, self.publishing.followed),
             ask_controller=self.controller_requests.execute,
             authorizer=audited(self.acls.authorizer, self.audit),
             replicas=self.replicas,
@@ -586,6 +587,7 @@ class Node:
             requesters=(self.controller_registration, self.coordinators),
             listeners=self.listeners,
             replicators=(
+                self.publishing,
                 self.replication,
                 self.replica_directories,
                 self.replicas,
