@@ -174,6 +174,7 @@ class Node:
         if self.http is not None:
             await self.http.stop()
         await self._stopping.run()
+        await self.schema_checks.close()
         if self.audit is not None:
             self.audit.close()
 
@@ -449,7 +450,8 @@ class Node:
     def _make_parts(self) -> Parts:
         """What API handlers may use."""
         read = self.dynamic_config, self.replicas, self.peers, self.published
-        self.schema_checks = NodeSchemaChecks(*read, self.workers.scheduler, self._now_ms)
+        runs = self.workers.scheduler, self._now_ms, self.loop
+        self.schema_checks = NodeSchemaChecks(*read, *runs)
         config = self.config
         return Parts(
             broker_id=self.broker_id,
