@@ -14,7 +14,7 @@ from kwire.protocol import messages as m
 from kwire.protocol.structs import Parts, Struct
 from kwire.server.response import error_counts
 
-LongResponse: TypeAlias = m.MetadataResponse
+LongResponse: TypeAlias = m.MetadataResponse | m.DescribeConfigsResponse | m.ListOffsetsResponse
 """The responses that are made in slices."""
 
 
