@@ -30,7 +30,7 @@ from kwire.server.plain_requests import PlainRequests
 from kwire.server.replying_connection import ReplyingConnection
 from kwire.server.request_steps import plain_allowed
 from kwire.server.slots import BETWEEN, HELD, MUTED, WRITES, NoRequest, Slot
-from kwire.server.unbound_client import UnboundClient
+from kwire.server.unbound_client import CLIENT_ID, PLAIN_KEYS, UnboundClient
 from kwire.server.watched_requests import MUTATIONS, WatchedRequests
 
 if TYPE_CHECKING:
@@ -240,14 +240,13 @@ class BrokerConnection(ReplyingConnection):
             self._in_batch = True
             self.turn_s = self.last_active_s = self._loop.time()
         if self._blocking is None and not self._queue and not self._writing_paused:
-            unbound = self._unbound
-            if not self._slots and (
-                self.plain_allowed or (unbound is not None and unbound.asks(self, frame))
-            ):
-                answer = self._plain.answer(self, frame)
-                if answer is not None:
-                    self._emit([answer])
-                    return
+            if not self._slots and len(frame) > CLIENT_ID and frame[1] in PLAIN_KEYS:
+                unbound = self._unbound
+                if self.plain_allowed or (unbound is not None and unbound.asks(self, frame)):
+                    answer = self._plain.answer(self, frame)
+                    if answer is not None:
+                        self._emit([answer])
+                        return
             self._execute(frame)
             return
         self._queue.append(bytes(frame))

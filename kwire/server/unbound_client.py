@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from kwire.server.context import Connection
 
 PLAIN_KEYS = bytes((ApiKey.METADATA, ApiKey.HEARTBEAT, ApiKey.CONSUMER_GROUP_HEARTBEAT))
-"""The APIs that have plain roads: all others are to go on without being looked at."""
+"""The APIs that have plain roads: no other request is looked at for one. A call would cost a
+Produce more than all that is asked here."""
 CLIENT_ID = 8
 """Where the size of the client id stands in a request, behind its key, version and number."""
 SIZE_BYTES = 2
@@ -38,9 +39,9 @@ class UnboundClient:
         self._client_id: str | None = None
 
     def asks(self, connection: Connection, body: memoryview) -> bool:
-        """Whether a request may take a plain road: it is of a client whose time is not measured,
-        and no other's is now."""
-        if len(body) <= CLIENT_ID or body[1] not in PLAIN_KEYS or connection.is_measured:
+        """Whether a request of `PLAIN_KEYS` may take a plain road: it is of a client whose time is
+        not measured, and no other's is now."""
+        if connection.is_measured:
             return False
         if not self._shown or body[CLIENT_ID : self._end] != self._shown:
             self._look_at(body)
