@@ -9,12 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
-from kwire.log.directories.identity_files import (
-    CLEAN_SHUTDOWN,
-    META_PROPERTIES,
-    encode_clean_shutdown,
-    parse_properties,
-)
+from kwire.log.directories.identity_files import CLEAN_SHUTDOWN, encode_clean_shutdown
 from kwire.log.segment.segment import LOG_SUFFIX
 from kwire.testing.brokers.addresses import move_addresses
 from kwire.testing.brokers.copies import (
@@ -148,20 +143,6 @@ class Snapshot:
                     "was written to by somebody else; put a file of your own in its place, or take "
                     "the snapshot of a broker with process=True, which shares none"
                 )
-
-    def name_cluster(self, cluster_id: str) -> None:
-        """What begins from it is a cluster of that id from now on; BrokerFailed."""
-        path = self.directory / "data" / META_PROPERTIES
-        try:
-            known = parse_properties(path.read_bytes())
-            lines = [
-                f"{name}={value}" for name, value in {**known, "cluster.id": cluster_id}.items()
-            ]
-            path.unlink()  # others share the file
-            path.write_text("\n".join([*lines, ""]))
-        except OSError as error:
-            raise BrokerFailed(f"{path} cannot be changed: {_reason(error)}") from None
-        self._tree[META_PROPERTIES] = OWN
 
     def put(self, data: Path) -> None:
         """Make `data` what was kept, whatever it holds; BrokerFailed."""
