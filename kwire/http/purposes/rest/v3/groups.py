@@ -483,7 +483,6 @@ def routes(prefix: str) -> list[AnyRoute]:
     """See the module."""
     base = f"{prefix}/clusters/{{cluster_id}}/consumer-groups"
     one = base + "/{consumer_group_id}"
-    member = one + "/consumers/{consumer_id}"
     return [
         Route(
             "GET",
@@ -507,9 +506,17 @@ def routes(prefix: str) -> list[AnyRoute]:
             answers={200: Answered(ConsumerGroupData, "The group.")},
             refusals=(404,),
         ),
+        *_of_consumers(one),
+        *_of_lags(one),
+    ]
+
+
+def _of_consumers(path: str) -> list[AnyRoute]:
+    member = path + "/consumers/{consumer_id}"
+    return [
         Route(
             "GET",
-            one + "/consumers",
+            path + "/consumers",
             consumers,
             summary="List the consumers of a group",
             tag=TAG,
@@ -551,7 +558,6 @@ def routes(prefix: str) -> list[AnyRoute]:
             answers={200: Answered(ConsumerAssignmentData, "The partition.")},
             refusals=(404,),
         ),
-        *_of_lags(one),
     ]
 
 
