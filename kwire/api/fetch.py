@@ -21,7 +21,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from kwire.api.shared.fetch_size import ANSWER_BYTES, ONE_PARTITION_BYTES, PARTITION_BYTES
-from kwire.api.shared.leader_hints import HINTED_ERRORS, LeaderHints, missing_partition_error
 from kwire.log.types import COMMITTED, HIGH_WATERMARK, ISOLATION_LEVELS, LOG_END, READ_COMMITTED
 from kwire.pending import Answer, Pending
 from kwire.protocol import messages as m
@@ -40,6 +39,7 @@ from kwire.server.fetch_sessions import (
     SessionPartition,
     partitions_of,
 )
+from kwire.server.leader_hints import HINTED_ERRORS, LeaderHints, missing_partition_error
 
 if TYPE_CHECKING:
     from kwire.quota.sensor import Sensor

@@ -20,7 +20,6 @@ from __future__ import annotations
 from collections.abc import Container, Iterator
 from typing import TypeAlias
 
-from kwire.api.shared.leader_hints import missing_partition_error
 from kwire.log.partition.partition_log import PartitionLog
 from kwire.log.types import ISOLATION_LEVELS, READ_COMMITTED, TimestampOffset
 from kwire.pending import Answer, Pending
@@ -29,6 +28,7 @@ from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.security.acl import Operation, ResourceType
 from kwire.security.requirements import Denied, Requires
 from kwire.server.context import DISCONNECT, Disconnect, RequestContext
+from kwire.server.leader_hints import missing_partition_error
 from kwire.server.sliced_response import SlicedResponse
 
 VERSIONS = (1, 11)

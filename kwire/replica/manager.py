@@ -169,13 +169,10 @@ class ReplicaManager:
         """Follow a committed change of the metadata, in slices; the next one comes behind it."""
         self._brokers = image.brokers
         yield from self._change(delta.partitions.values())
-        for resource_type, name in delta.configs:
-            if resource_type == TOPIC_RESOURCE:
-                self.configure(name)
-            elif resource_type == BROKER_RESOURCE:
-                for topic in dict.fromkeys(partition.topic for partition in self):
-                    self.configure(topic)
-                break
+        if delta.configs:
+            is_of_all = any(kind == BROKER_RESOURCE for kind, _ in delta.configs)
+            named = {name for kind, name in delta.configs if kind == TOPIC_RESOURCE}
+            self.configure(None if is_of_all else named)
 
     def _change(self, partitions: Collection[PartitionChange]) -> Iterator[None]:
         if not partitions:
@@ -195,14 +192,18 @@ class ReplicaManager:
             else:
                 cost += 1
 
-    def configure(self, topic: str) -> None:
-        """Hand the newest configs of a topic to the logs of its partitions."""
-        config = None
+    def configure(self, topics: Collection[str] | None) -> None:
+        """Hand the newest configs of these topics, or of all, to the logs of their partitions."""
+        newest: dict[str, LogConfig] = {}
         for partition in list(self):
-            if partition.topic == topic and partition.log is not None:
-                config = config or self._topic_config(topic)
-                partition.log.reconfigure(config)
-                partition.configured()
+            topic = partition.topic
+            if partition.log is None or (topics is not None and topic not in topics):
+                continue
+            config = newest.get(topic)
+            if config is None:
+                config = newest[topic] = self._topic_config(topic)
+            partition.log.reconfigure(config)
+            partition.configured()
 
     def tick(self) -> None:
         """Drop from the ISRs whoever has not caught up in time (twice in each lag time)."""

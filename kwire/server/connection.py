@@ -30,6 +30,7 @@ from kwire.server.plain_requests import PlainRequests
 from kwire.server.replying_connection import ReplyingConnection
 from kwire.server.request_steps import plain_allowed
 from kwire.server.slots import BETWEEN, HELD, MUTED, WRITES, NoRequest, Slot
+from kwire.server.unbound_client import UnboundClient
 from kwire.server.watched_requests import MUTATIONS, WatchedRequests
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ class BrokerConnection(ReplyingConnection):
         "_refusal",
         "_route",
         "_setup",
+        "_unbound",
         "_watched",
         "bytes_stored",
         "client_software_name",
@@ -100,6 +102,8 @@ class BrokerConnection(ReplyingConnection):
         """What binds the client of the newest request."""
         self._known_clients: KnownClients | None = None
         """Their rates, where nothing but quotas is attached to the arrival step."""
+        self._unbound: UnboundClient | None = None
+        """Where nothing but quotas is in the way of plain roads: who is not held to them."""
         self._passes_arrival = True
         """Whether nothing is attached to the arrival step but quotas."""
         self._watched = WatchedRequests(setup.steps, setup.loop)
@@ -220,11 +224,13 @@ class BrokerConnection(ReplyingConnection):
     def recompute_plain(self) -> None:
         """An input of `plain_allowed` has changed, or who the client is."""
         self._watched.forget()
-        self.rates = self._known_clients = None
+        self.rates = self._known_clients = self._unbound = None
         steps = self._setup.steps
         self._passes_arrival = self.is_authenticated and not steps.has_hooks
         if steps.quotas is not None and self._passes_arrival:
-            self._known_clients = steps.quotas.known_clients(self.principal)
+            self._known_clients = known = steps.quotas.known_clients(self.principal)
+            if plain_allowed(steps.inputs._replace(has_quotas=False), True):
+                self._unbound = UnboundClient(known)
         self.plain_allowed = plain_allowed(steps.inputs, self.is_authenticated)
 
     # -- receiving
@@ -234,7 +240,10 @@ class BrokerConnection(ReplyingConnection):
             self._in_batch = True
             self.turn_s = self.last_active_s = self._loop.time()
         if self._blocking is None and not self._queue and not self._writing_paused:
-            if self.plain_allowed and not self._slots:
+            unbound = self._unbound
+            if not self._slots and (
+                self.plain_allowed or (unbound is not None and unbound.asks(self, frame))
+            ):
                 answer = self._plain.answer(self, frame)
                 if answer is not None:
                     self._emit([answer])

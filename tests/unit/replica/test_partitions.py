@@ -453,7 +453,7 @@ def test_a_leaders_older_start_takes_no_followers_start_back(world: World) -> No
 def test_a_batch_that_is_checked_beside_the_loop_counts_as_one_request(world: World) -> None:
     world.create([1])
     world.configs["t"] = LogConfig(compression_type="gzip")
-    world.replicas.configure("t")
+    world.replicas.configure({"t"})
     partition = world.partition()
     batch = build_batch([Record(0, NOW_MS, None, bytes(3_000_000), [])], codec=Codec.GZIP)
     append = partial(partition.append, batch, acks=1, wall_ms=NOW_MS, may_wait=True)
