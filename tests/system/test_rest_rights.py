@@ -75,6 +75,7 @@ CALLS = [
     ),
     ("POST", "/consumers/private/seek", {"topic": "private", "to": "beginning"}),
     ("POST", "/transactions/init", {"transactional_id": "private"}),
+    ("POST", "/messages", {"queue": "private", "body": "v"}),
 ]
 
 
@@ -121,6 +122,36 @@ def test_one_callers_things_are_not_anothers(alice: Rest, admin: Rest, root: Wir
     end = {key: begun[key] for key in ("producer_id", "producer_epoch")}
     assert alice.ask("POST", "/transactions/of-admin/commit", end).status == 404
     assert admin.ask("POST", "/transactions/of-admin/commit", end).status == 200
+
+
+def test_a_transaction_writes_what_its_caller_may_write(alice: Rest, root: WireClient) -> None:
+    root.create_topic("open")
+    allow(root, ResourceType.TRANSACTIONAL_ID, "hers", Operation.WRITE, Operation.DESCRIBE)
+    allow(root, ResourceType.TOPIC, "open", Operation.WRITE, Operation.READ)
+    asked = {"transactional_id": "hers"}
+
+    def init() -> Answer | None:
+        answer = alice.ask("POST", "/transactions/init", asked)
+        return answer if answer.status == 200 else None
+
+    def who() -> dict[str, object]:
+        told = wait_for(init).told
+        return {key: told[key] for key in ("producer_id", "producer_epoch")}
+
+    assert wait_for(lambda: alice.publish("open", V).status == 200)
+    at = "/transactions/hers"
+    begun = who()
+    denied = alice.ask("POST", at + "/messages", {**begun, "topic": "private", "messages": [V]})
+    assert (denied.status, denied.told["error"]) == (403, "forbidden")
+    begun = who()
+    offsets = [{"topic": "open", "partition": 0, "offset": 1}]
+    body = {**begun, "group": "private", "offsets": offsets}
+    denied = alice.ask("POST", at + "/offsets", body)
+    assert (denied.status, denied.told["error"]) == (403, "forbidden")
+    begun = who()
+    sent = alice.ask("POST", at + "/messages", {**begun, "topic": "open", "messages": [V]})
+    assert sent.status == 200
+    assert alice.ask("POST", at + "/commit", begun).status == 200
 
 
 def test_a_right_that_is_given_is_enough(alice: Rest, root: WireClient) -> None:

@@ -292,6 +292,10 @@ def test_consumer_groups(
         assert rest.ask("GET", of_member).told == member
         assigned = rest.ask("GET", of_member + "/assignments").told["data"]
         assert [one["partition_id"] for one in assigned] == [0, 1]
+        for one in assigned:  # what calls itself so is there
+            assert rest.ask("GET", base + one["metadata"]["self"].partition(base)[2]).told == one
+        nowhere = f"{of_member}/assignments/{topic}/partitions/7"
+        assert code(rest.ask("GET", nowhere)) == (404, 40403)
         lags = rest.ask("GET", at + "/lags").told["data"]
         assert [(one["current_offset"], one["log_end_offset"], one["lag"]) for one in lags] == [
             (2, 2, 0),

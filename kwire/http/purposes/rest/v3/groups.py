@@ -46,6 +46,16 @@ class OfConsumer(Struct, frozen=True, forbid_unknown_fields=True):
     consumer_id: ConsumerId
 
 
+class OfAssignment(Struct, frozen=True, forbid_unknown_fields=True):
+    """A partition that a member has."""
+
+    cluster_id: ClusterId
+    consumer_group_id: Group
+    consumer_id: ConsumerId
+    topic_name: Topic
+    partition_id: shapes.Partition
+
+
 class OfLag(Struct, frozen=True, forbid_unknown_fields=True):
     """A partition that a group reads."""
 
@@ -318,50 +328,69 @@ async def consumers(call: Call[OfGroup, Nothing]) -> Reply:
     return Reply(200, ConsumerDataList("KafkaConsumerList", at, data))
 
 
-async def _member(call: Call[OfConsumer, Nothing]) -> _Member:
-    asked = call.parameters
-    found = await _group(call.client.cluster, asked.consumer_group_id)
+async def _member(cluster: Cluster, group: str, consumer_id: str) -> _Member:
+    found = await _group(cluster, group)
     for one in found.members:
-        if one.member_id == asked.consumer_id:
+        if one.member_id == consumer_id:
             return one
-    raise missing(f"There is no consumer {asked.consumer_id} in the group.")
+    raise missing(f"There is no consumer {consumer_id} in the group.")
 
 
 @as_v3
 async def consumer(call: Call[OfConsumer, Nothing]) -> Reply:
     """A member."""
     links = await links_of(call, call.parameters.cluster_id)
-    one = await _member(call)
-    return Reply(200, _consumer(links, call.parameters.consumer_group_id, one))
+    asked = call.parameters
+    one = await _member(call.client.cluster, asked.consumer_group_id, asked.consumer_id)
+    return Reply(200, _consumer(links, asked.consumer_group_id, one))
+
+
+def _assignment(
+    links: Links, group: str, consumer_id: str, one: Partition
+) -> ConsumerAssignmentData:
+    topic, index = one
+    at = ("consumer-groups", group, "consumers", consumer_id, "assignments")
+    return ConsumerAssignmentData(
+        "KafkaConsumerAssignment",
+        links.metadata(
+            *(*at, topic, "partitions", index),
+            name=f"consumer-group={group}/consumer={consumer_id}"
+            f"/assignment={topic}/partition={index}",
+        ),
+        links.cluster_id,
+        group,
+        consumer_id,
+        topic,
+        index,
+        links.related("topics", topic, "partitions", index),
+        links.related("consumer-groups", group, "lags", topic, "partitions", index),
+    )
 
 
 @as_v3
 async def assignments(call: Call[OfConsumer, Nothing]) -> Reply:
     """What a member has."""
     links = await links_of(call, call.parameters.cluster_id)
-    name = call.parameters.consumer_group_id
-    one = await _member(call)
-    at = ("consumer-groups", name, "consumers", one.member_id, "assignments")
-    data = [
-        ConsumerAssignmentData(
-            "KafkaConsumerAssignment",
-            links.metadata(
-                *(*at, topic, "partitions", index),
-                name=f"consumer-group={name}/consumer={one.member_id}"
-                f"/assignment={topic}/partition={index}",
-            ),
-            links.cluster_id,
-            name,
-            one.member_id,
-            topic,
-            index,
-            links.related("topics", topic, "partitions", index),
-            links.related("consumer-groups", name, "lags", topic, "partitions", index),
+    name, consumer_id = call.parameters.consumer_group_id, call.parameters.consumer_id
+    one = await _member(call.client.cluster, name, consumer_id)
+    data = [_assignment(links, name, consumer_id, each) for each in one.partitions]
+    at = links.listed("consumer-groups", name, "consumers", consumer_id, "assignments")
+    return Reply(200, ConsumerAssignmentDataList("KafkaConsumerAssignmentList", at, data))
+
+
+@as_v3
+async def assignment(call: Call[OfAssignment, Nothing]) -> Reply:
+    """A partition that a member has."""
+    asked = call.parameters
+    links = await links_of(call, asked.cluster_id)
+    one = await _member(call.client.cluster, asked.consumer_group_id, asked.consumer_id)
+    wanted = asked.topic_name, asked.partition_id
+    if wanted not in one.partitions:
+        raise missing(
+            f"The consumer {asked.consumer_id} has no partition {'-'.join(map(str, wanted))}."
         )
-        for topic, index in one.partitions
-    ]
-    shown = ConsumerAssignmentDataList("KafkaConsumerAssignmentList", links.listed(*at), data)
-    return Reply(200, shown)
+    found = _assignment(links, asked.consumer_group_id, asked.consumer_id, wanted)
+    return Reply(200, found)
 
 
 # -- lag
@@ -454,7 +483,6 @@ def routes(prefix: str) -> list[AnyRoute]:
     """See the module."""
     base = f"{prefix}/clusters/{{cluster_id}}/consumer-groups"
     one = base + "/{consumer_group_id}"
-    member = one + "/consumers/{consumer_id}"
     return [
         Route(
             "GET",
@@ -478,9 +506,17 @@ def routes(prefix: str) -> list[AnyRoute]:
             answers={200: Answered(ConsumerGroupData, "The group.")},
             refusals=(404,),
         ),
+        *_of_consumers(one),
+        *_of_lags(one),
+    ]
+
+
+def _of_consumers(path: str) -> list[AnyRoute]:
+    member = path + "/consumers/{consumer_id}"
+    return [
         Route(
             "GET",
-            one + "/consumers",
+            path + "/consumers",
             consumers,
             summary="List the consumers of a group",
             tag=TAG,
@@ -511,7 +547,17 @@ def routes(prefix: str) -> list[AnyRoute]:
             answers={200: Answered(ConsumerAssignmentDataList, "Its partitions.")},
             refusals=(404,),
         ),
-        *_of_lags(one),
+        Route(
+            "GET",
+            member + "/assignments/{topic_name}/partitions/{partition_id}",
+            assignment,
+            summary="Get a partition that a consumer is assigned",
+            tag=TAG,
+            parameters=OfAssignment,
+            body=Nothing,
+            answers={200: Answered(ConsumerAssignmentData, "The partition.")},
+            refusals=(404,),
+        ),
     ]
 
 
