@@ -213,9 +213,8 @@ class Partition:
 
         `may_wait` and `checked` as in PartitionLog.append_as_leader.
         """
-        traffic = self.traffic
         if checked is None:  # else it was here before
-            traffic.produce_requests += 1
+            self.traffic.produce_requests += 1
         log = self.check_append(acks, leader_epoch)
         state = self.state
         info = log.append_as_leader(
@@ -228,16 +227,13 @@ class Partition:
             may_wait=may_wait,
             checked=checked,
         )
+        written = info.written
         if info.duplicate:
-            traffic.messages_in += info.last_offset - info.base_offset + 1
-        else:
-            traffic.messages_in += info.record_count
-            traffic.bytes_in += info.size_bytes
-            written = info.written
-            if not written.done:
-                self._await(written, info.last_offset + 1, info.size_bytes)
-            elif written.error() is None:
-                self._written(info.last_offset + 1, info.size_bytes)
+            self.traffic.messages_in += info.last_offset - info.base_offset + 1
+        elif not written.done:
+            self._await(written, info)
+        elif written.error() is None:
+            self._written(info.base_offset, info.last_offset + 1, info.size_bytes)
         return info
 
     def check_append(self, acks: int, leader_epoch: int = NO_EPOCH) -> PartitionLog:
@@ -252,16 +248,17 @@ class Partition:
             )
         return log
 
-    def _await(self, written: Pending[None], end: int, size_bytes: int) -> None:
-        """Take notice of a write once, however many appends share it."""
+    def _await(self, written: Pending[None], info: AppendInfo) -> None:
+        """Take notice of a write once, however many appends share it: one behind the other."""
         if written is self._awaited:
             shared = self._awaited_range
-            shared[0] = end
-            shared[1] += size_bytes
+            shared[0] = info.last_offset + 1
+            shared[1] += info.size_bytes
             return
         self._awaited = written
-        self._awaited_range = appended = [end, size_bytes]
-        written.add_done_callback(lambda done: self._write_done(done, appended))
+        self._awaited_range = appended = [info.last_offset + 1, info.size_bytes]
+        first = info.base_offset
+        written.add_done_callback(lambda done: self._write_done(done, first, appended))
 
     def effective_min_isr(self) -> int:
         """min.insync.replicas, never more than there are replicas (KIP-966)."""
@@ -269,16 +266,20 @@ class Partition:
         assert log is not None
         return min(log.config.min_insync_replicas, len(self.state.replicas))
 
-    def _write_done(self, done: Pending[None], appended: list[int]) -> None:
+    def _write_done(self, done: Pending[None], first: int, appended: list[int]) -> None:
         if done is self._awaited:
             self._awaited = None
         if done.error() is None:
-            self._written(appended[0], appended[1])
+            self._written(first, appended[0], appended[1])
         else:
             self.end_waiting(ErrorCode.KAFKA_STORAGE_ERROR)
 
-    def _written(self, end: int, size_bytes: int) -> None:
-        """Our log is written up to `end`; on a partition alone that is the high watermark."""
+    def _written(self, first: int, end: int, size_bytes: int) -> None:
+        """What was appended from `first` on is written, our log up to `end`; on a partition alone
+        that is the high watermark."""
+        traffic = self.traffic
+        traffic.messages_in += end - first
+        traffic.bytes_in += size_bytes
         if not self.is_leader:
             return
         if not self.state.followers:

@@ -7,8 +7,8 @@ in its module: a connection asks for one of its own, which may remember what the
 
 A road answers a request or leaves it untouched: then it takes the general way, which stays the
 reference for everything (ADR 55). A road is asked only where nobody wants to look at requests
-(`plain_allowed`) and no request in front is without its answer; it counts and times what it
-answers as the general way does.
+(`plain_allowed`; quotas of others do not count, see `unbound_client.py`) and no request in front is
+without its answer; it counts and times what it answers as the general way does.
 """
 
 from __future__ import annotations
