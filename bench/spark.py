@@ -1,7 +1,7 @@
 """What the Spark jobs cost: seconds and CPU-seconds per GB at growing sizes (docs/SPARK.md).
 
     python bench/spark.py [--gb 1 4 16] [--jars FOLDER] [--master local[2]] [--folder DIR]
-                          [--out FILE] [--jobs archive ...]
+                          [--out FILE] [--jobs archive ...] [--rounds N]
 
 A topic of four partitions on a kwire broker is filled with 1 KB records (half of each compressible)
 up to the first size, the jobs run, then up to the next. Every figure is printed and appended to
@@ -10,7 +10,9 @@ up to the first size, the jobs run, then up to the next. Every figure is printed
 
 CPU is that of the job's whole process tree (driver, JVM, Python workers) to its end, and beside it
 that of the broker or brokers. `segments` reads a data directory from the page cache to nowhere;
-it and `archive` are what everything else is made of.
+it and `archive` are what everything else is made of. `plain` is what Spark itself does between the
+two: `format("kafka")` to Parquet files, compressed as the archive's. `--rounds` alternate, so that
+what else a machine does meets all jobs.
 """
 
 from __future__ import annotations
@@ -134,6 +136,19 @@ def read_segments(folder: str, master: str) -> int:
     return 0
 
 
+def write_plain(bootstrap: str, folder: str, master: str, jars: str) -> int:
+    """A topic to Parquet files by Spark alone."""
+    from kwire.spark.session import open_session
+
+    options = argparse.Namespace(master=master, jars=jars, spark_conf=[])
+    spark = open_session(options, "plain", needs_kafka=True)
+    reader = spark.read.format("kafka").option("kafka.bootstrap.servers", bootstrap)
+    frame = reader.option("subscribe", TOPIC).option("includeHeaders", "true").load()
+    frame.write.option("compression", "zstd").mode("overwrite").parquet(folder)
+    spark.stop()
+    return 0
+
+
 class Bench:
     """The jobs at one size after the other, on the same growing topic."""
 
@@ -163,6 +178,7 @@ class Bench:
         """All jobs at this size."""
         jobs: dict[str, Callable[[], tuple[list[str], list[Broker]]]] = {
             "archive": self.archive,
+            "plain": self.plain,
             "segments": self.segments,
             "audit": self.audit,
             "replay": self.replay,
@@ -185,7 +201,7 @@ class Bench:
                 flush=True,
             )
         # What reads the lake needs it, also where archive itself is not asked for again.
-        for name in jobs:
+        for name in list(jobs) * self.options.rounds:
             if name in wanted or (name == "archive" and not self.lake.exists()):
                 self.measure_job(name, gb, jobs[name])
         shutil.rmtree(self.lake, ignore_errors=True)
@@ -240,6 +256,11 @@ class Bench:
         arguments = ("--topics", TOPIC, "--lake", str(self.lake), "--once")
         return self.job("archive", *self.at, *arguments), [self.broker]
 
+    def plain(self) -> tuple[list[str], list[Broker]]:
+        line = [sys.executable, __file__, "--plain", self.broker.bootstrap]
+        line += ["--read", str(self.folder / "plain"), "--master", self.options.master]
+        return line + ["--jars", self.options.jars], [self.broker]
+
     def segments(self) -> tuple[list[str], list[Broker]]:
         data = str(self.folder / "data")
         return [sys.executable, __file__, "--read", data, "--master", self.options.master], []
@@ -273,12 +294,16 @@ def main() -> int:
     parser.add_argument("--gb", type=float, nargs="+", default=[1.0, 4.0])
     parser.add_argument("--jobs", nargs="*", default=[])
     parser.add_argument("--jars", default=os.environ.get("KWIRE_SPARK_JARS", ""))
+    parser.add_argument("--rounds", type=int, default=1, help="of all jobs at each size")
     parser.add_argument("--master", default="local[2]")
     parser.add_argument("--folder", default=None, help="for the data; default: the temporary one")
     parser.add_argument("--keep", action="store_true", help="leave the folder as it is at the end")
     parser.add_argument("--out", help="append the rows as JSON lines here")
     parser.add_argument("--read", metavar="DIR", help="only read these segment files")
+    parser.add_argument("--plain", metavar="HOST:PORT", help="only write the topic there")
     options = parser.parse_args()
+    if options.plain:
+        return write_plain(options.plain, options.read, options.master, options.jars)
     if options.read:
         return read_segments(options.read, options.master)
     Bench(options).run()

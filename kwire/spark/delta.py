@@ -35,6 +35,8 @@ LISTING = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
 # For each core.
 LISTING_TASKS = 4
 PREFIX_SETTING = "spark.databricks.delta.testOnly.dataFileNamePrefix"
+# Names of committed files that a session keeps in memory.
+NAMES_MAX = 100_000
 # How many `DeltaOperations.Write` has beside the mode.
 WRITE_OPTIONS = 8
 _CONFLICTS = ("Concurrent", "MetadataChanged", "ProtocolChanged")
@@ -79,6 +81,7 @@ class DeltaTable:
         self._delta = self._jvm.org.apache.spark.sql.delta
         self._none = self._jvm.scala.Option.empty()
         self._log: Any = None
+        self._committed: set[str] = set()
 
     def log(self) -> Any:
         """delta-spark's log of the table, up to date."""
@@ -229,6 +232,7 @@ class DeltaTable:
             for info in files.walk("")
             if not info.path.startswith(LOG_FOLDER)
             and info.path.rpartition("/")[2].startswith(start)
+            and info.path not in self._committed
         ]
         state = self.state() if found else None
         if state is None:
@@ -239,6 +243,13 @@ class DeltaTable:
         left = [path for path in found if path not in named]
         files.delete(left)
         return len(left)
+
+    def note_committed(self, files: Iterable[AddedFile]) -> None:
+        """Files that a version names: of these `remove_unnamed` need not ask the log, which costs
+        Spark several CPU-seconds the first time. Some of them are forgotten where they are many."""
+        self._committed.update(file.path for file in files)
+        while len(self._committed) > NAMES_MAX:
+            self._committed.pop()
 
     def optimize(self, condition: str, settings: Mapping[str, str]) -> int:
         """OPTIMIZE ... WHERE a condition on partition columns; how many files were replaced."""
@@ -319,6 +330,7 @@ class DeltaTransaction:
         self.state = state
         self._transaction = transaction
         self._added: Any = None
+        self._files: list[AddedFile] = []
         self._removed: list[Any] = []
         self._is_evolved = False
 
@@ -346,7 +358,8 @@ class DeltaTransaction:
         conf.setConfString("spark.sql.parquet.compression.codec", codec)
         self._added = self.table._call(lambda: self._transaction.writeFiles(frame._jdf))
         found = self.table._jvm.scala.jdk.javaapi.CollectionConverters.asJava(self._added)
-        return [added_file(json.loads(action.json())["add"]) for action in found]
+        self._files = [added_file(json.loads(action.json())["add"]) for action in found]
+        return self._files
 
     def _evolve(self, frame: Any) -> None:
         """Delta's schema evolution: what a frame has more is part of the table from the commit."""
@@ -450,10 +463,12 @@ class DeltaTransaction:
             found.add(parse(json.dumps({"txn": pair})))
         for content in (*actions, *(remove_action(row, time_ms) for row in self._removed)):
             found.add(parse(json.dumps(content)))
-        adds_only = self.state is not None and not actions and not self._removed
+        adds_only = not actions and not self._removed
         operation = self._append() if adds_only else self._manual()
         rows = converters.asScala(found).toSeq()
-        return int(table._call(lambda: self._transaction.commit(rows, operation)))
+        version = int(table._call(lambda: self._transaction.commit(rows, operation)))
+        table.note_committed(self._files)
+        return version
 
     def _append(self) -> Any:
         """What Spark's own appends say of themselves. Behind any other word for it delta-spark

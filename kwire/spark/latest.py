@@ -46,8 +46,8 @@ class LatestTable(SessionTables):
 
     def open(self, topic_id: str) -> int:
         """As `TopicTable.open`."""
-        self._take(self.table, lake.LATEST, topic_id)
-        self.load()
+        if not self._take(self.table, lake.LATEST, topic_id):
+            self.load()
         return self.remove_left_overs(everything=True)
 
     def load(self) -> None:

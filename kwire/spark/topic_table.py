@@ -96,7 +96,8 @@ class SessionTables:
         self._sessions: dict[str, int] = {}
         self._clock = SystemClock()
 
-    def _take(self, table: Table, kind: str, topic_id: str) -> None:
+    def _take(self, table: Table, kind: str, topic_id: str) -> bool:
+        """Begin a session; whether that has made the table."""
         table.check_log()
         for _ in range(ATTEMPTS):
             transaction = _begun(table)
@@ -118,7 +119,7 @@ class SessionTables:
                 continue
             table.sync((), version)
             self._sessions[table.path] = max(1, number)
-            return
+            return state is None
         raise FinalError(f"{table.path}: other commits come first again and again")
 
     def _check(self, table: Table, state: TableState, kind: str, topic_id: str) -> None:
@@ -203,14 +204,16 @@ class TopicTable(SessionTables):
         table that is not this topic's archive, FinalError for a topic that was made anew and for a
         table that another program has changed.
         """
-        self._take(self.records, lake.RECORDS, topic_id)
+        is_new = self._take(self.records, lake.RECORDS, topic_id)
         # Also without decoding: what was begun with it may have left dead letters behind.
         self._has_dead = self._form is not None or self.dead_letters.state() is not None
-        if self._has_dead:
-            self._take(self.dead_letters, lake.DEAD_LETTERS, topic_id)
-        self.load()
-        self._check_reach()
-        self._remove_unfinished()
+        dead_is_new = self._has_dead and self._take(self.dead_letters, lake.DEAD_LETTERS, topic_id)
+        # A table that this session has made holds nothing: Spark need not read its log.
+        if not is_new:
+            self.load()
+            self._check_reach()
+        if not dead_is_new:
+            self._remove_unfinished()
         # Those of older sessions: nothing of them can be committed any more.
         return self.remove_left_overs(everything=True)
 

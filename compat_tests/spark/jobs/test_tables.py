@@ -101,8 +101,9 @@ def test_an_archive_goes_on_behind_foreign_commits_and_an_emptied_table(
     assert sorted(map(tuple, rows)) == [(n, at) for n in (0, 1) for at in range(50, 60)]
 
 
-def test_a_batch_reads_no_log_again(broker: Broker, lake: str, spark: Any, jars: str) -> None:
-    """The whole log was read behind each commit, in four jobs of Spark: one writes the batch."""
+def test_a_new_archive_reads_no_log(broker: Broker, lake: str, spark: Any, jars: str) -> None:
+    """The whole log was read at the opening, behind each commit and at the end, in several jobs of
+    Spark each: one writes a batch, and there are no others."""
     at = broker.bootstrap
     topic = client.create(at, partitions=2)
     client.send(at, topic, numbered(0, 100))
@@ -110,18 +111,38 @@ def test_a_batch_reads_no_log_again(broker: Broker, lake: str, spark: Any, jars:
     options = parser_of(archive.JOB).parse_args([*arguments, "--batch-records", "20"])
     archive.JOB.check(options)
     one = archive.Archiver(options, Progress("archive", quiet=True), spark)
-    one.open()
     context = spark._jsc.sc()
 
-    def newest_job() -> int:
+    def jobs() -> int:
         context.listenerBus().waitUntilEmpty()
-        return int(context.statusStore().jobsList(None).apply(0).jobId())
+        found = context.statusStore().jobsList(None)
+        return -1 if found.isEmpty() else int(found.apply(0).jobId())
 
-    seen = []
+    seen = [jobs()]
+    one.open()
+    seen.append(jobs())
     while one.batch():
-        seen.append(newest_job())
-    assert [later - before for before, later in itertools.pairwise(seen)] == [1] * 3
+        seen.append(jobs())
+    seen.append(jobs())
+    one.remove_left_overs()
+    seen.append(jobs())
+    steps = [later - before for before, later in itertools.pairwise(seen)]
+    assert steps == [0, *[1] * 5, 0]
     assert one.offsets() == {(topic, 0): 50, (topic, 1): 50}
+    # What no commit names is removed all the same, and nothing else.
+    table = pathlib.Path(lake) / f"topic.{topic}"
+    named = set(table.rglob("partition=*/*.parquet"))
+    stray = next(iter(named)).with_name(f"{one.writer.prefix}stray.parquet")
+    shutil.copyfile(next(iter(named)), stray)
+    one.remove_left_overs()
+    assert set(table.rglob("partition=*/*.parquet")) == named
+    assert support.table(spark, lake, topic).count() == 100
+    # Another session knows nothing of these files: it asks the log.
+    again = archive.Archiver(options, Progress("archive", quiet=True), spark)
+    again.open()
+    again.remove_left_overs()
+    assert set(table.rglob("partition=*/*.parquet")) == named
+    assert again.offsets() == one.offsets()
 
 
 def test_damage_foreign_rows_and_newer_protocols_are_named(
