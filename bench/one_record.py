@@ -1,6 +1,7 @@
 """A broker's own work on requests of one record, without sockets: us of CPU a request.
 
     bench/one_record.py [--acks N] [--size BYTES] [--connections N] [--rounds N] [--profile]
+                         [-o NAME=VALUE]
 
 A node runs in this process; each round hands one Produce frame to every connection, as the event
 loop would, and then lets the loop's turn end. The minimum of the rounds is told: what other
@@ -55,7 +56,11 @@ async def _answer(pending: Pending[Any]) -> Any:
 
 async def measure(options: argparse.Namespace, directory: str) -> float:
     """CPU seconds a request, the best of the rounds."""
-    overrides = {"log.dirs": directory, "listeners": "PLAINTEXT://127.0.0.1:0"}
+    overrides = {
+        "log.dirs": directory,
+        "listeners": "PLAINTEXT://127.0.0.1:0",
+        **dict(x.split("=", 1) for x in options.option or ()),
+    }
     config = BrokerConfig.load(properties={}, environment={}, overrides=overrides, developer=True)
     node = Node(config, asyncio.get_running_loop())
     await node.start()
@@ -116,6 +121,7 @@ def main() -> int:
     parser.add_argument("--connections", type=int, default=100)
     parser.add_argument("--rounds", type=int, default=1000)
     parser.add_argument("--profile", action="store_true")
+    parser.add_argument("-o", "--option", action="append", help="a broker config, name=value")
     options = parser.parse_args()
     tune_malloc()
     loop = new_event_loop()

@@ -23,8 +23,8 @@ from kwire.protocol.errors import EncodeError, MalformedError
 from kwire.protocol.frame import encode_response, parse_request_header
 from kwire.security.authorizer import ANONYMOUS
 from kwire.server.connection_setup import ConnectionSetup, hands_to_kernel
-from kwire.server.context import DISCONNECT, NO_REPLY, RequestContext
-from kwire.server.dispatch import Response, Route
+from kwire.server.context import DISCONNECT, NO_REPLY, RequestContext, Response
+from kwire.server.dispatch import Route
 from kwire.server.plain_requests import PlainRequests
 from kwire.server.replying_connection import ReplyingConnection
 from kwire.server.request_steps import plain_allowed
@@ -234,10 +234,16 @@ class BrokerConnection(ReplyingConnection):
             self._in_batch = True
             self.turn_s = self.last_active_s = self._loop.time()
         if self._blocking is None and not self._queue and not self._writing_paused:
-            if self.plain_allowed and not self._slots:
-                answer = self._plain.answer(self, frame)
+            if self.plain_allowed:
+                if not (slots := self._slots):
+                    answer = self._plain.answer(self, frame)
+                elif len(slots) < UNANSWERED_REQUESTS_MAX - 1:
+                    answer = self._plain.answer_later(self, frame)
+                else:
+                    answer = None
                 if answer is not None:
-                    self._emit([answer])
+                    if answer:
+                        self._emit([answer])
                     return
             self._execute(frame)
             return
@@ -472,7 +478,10 @@ class BrokerConnection(ReplyingConnection):
             self._blocking = None
             if self._queue or self._refusal is not None or self._reading_paused:
                 self._run_queue()
-        elif self._blocking is WRITES:
+        self._replied()
+
+    def _replied(self) -> None:
+        if self._blocking is WRITES:
             self._writes_seen()
         if self._ended:
             self._end_if_answered()
