@@ -130,12 +130,15 @@ def head_of(body: memoryview) -> ProduceHead | None:
     (topic,) = request.topic_data
     if len(topic.partition_data) != 1:
         return None
-    records = topic.partition_data[0].records
+    (data,) = topic.partition_data
+    records = data.records
     if not isinstance(records, memoryview) or not records:
+        return None
+    if request._tagged or topic._tagged or data._tagged:
         return None
     plain = b"".join(encode_request(key, version, correlation_id, client_id, request))
     if plain[4:] != body:
-        return None  # longer varints than needed, or fields that are not ours
+        return None  # longer varints than needed, or something in its header
     tail = size_field = 0
     if version >= FLEXIBLE_FROM:
         tail, size_field = len(NO_TAGS), 1 if len(records) < 0x7F else 2

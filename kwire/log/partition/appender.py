@@ -163,7 +163,11 @@ class Appender:
         ):
             return None
         header = plain_header(batch, checks.rules, wall_ms, self.next_offset, leader_epoch)
-        if header is None or (header.producer_id >= 0 and not self._producers.continues(header)):
+        if (
+            header is None
+            or header.is_transactional
+            or (header.producer_id >= 0 and not self._producers.continues(header))
+        ):
             return None
         segment = self._segments.active
         if self._is_due(segment, header, header.max_timestamp):

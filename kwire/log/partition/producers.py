@@ -227,15 +227,14 @@ class Producers:
         return None
 
     def continues(self, header: BatchHeader) -> bool:
-        """Whether a batch with a producer id is the next one of a producer that is known here, of
-        no transaction: `check_data` has nothing to say about it then."""
+        """Whether a batch of no transaction is the next one of a producer that is known here:
+        `check_data` has nothing to say about it then."""
         entry = self.entries.get(header.producer_id)
         return (
             entry is not None
             and entry.epoch == header.producer_epoch
             and bool(entry.batches)
             and entry.batches[-1].last_sequence + 1 == header.base_sequence
-            and not header.is_transactional
             and entry.transaction_first_offset == NO_OFFSET
             and header.producer_id not in self._verifications
         )
