@@ -14,7 +14,7 @@ partition's index (`ProduceHead`):
 from __future__ import annotations
 
 from struct import Struct
-from typing import NamedTuple
+from typing import TypeAlias
 
 from kwire.protocol import messages as m
 from kwire.protocol.errors import MalformedError
@@ -36,12 +36,8 @@ _RESULT = Struct(">ihqq")
 _RESULT_WITH_START = Struct(">ihqqq")
 
 
-class BatchPlace(NamedTuple):
-    """The partition's index, and where its batch begins and ends in the request."""
-
-    partition: int
-    start: int
-    end: int
+BatchPlace: TypeAlias = tuple[int, int, int]
+"""The partition's index, and where its batch begins and ends in the request."""
 
 
 class ProduceHead:
@@ -89,7 +85,7 @@ class ProduceHead:
             start = at + 8
             if size_bytes <= 0 or start + size_bytes != len(body):
                 return None
-            return BatchPlace(index, start, start + size_bytes)
+            return index, start, start + size_bytes
         index, low, high = _FLEXIBLE_PLACE.unpack_from(body, at)
         if low < 0x80:
             start = at + 5
@@ -101,7 +97,7 @@ class ProduceHead:
             return None
         if end <= start or end + 3 != len(body) or body[end:] != NO_TAGS:
             return None
-        return BatchPlace(index, start, end)
+        return index, start, end
 
     def answer(
         self, correlation_id: bytes, index: int, base_offset: int, log_start_offset: int

@@ -35,15 +35,12 @@ NOTHING = b""
 class PlainConnection(Connection, Protocol):
     """A connection as a road that answers later sees it."""
 
-    @property
-    def is_closed(self) -> bool: ...
-
     def take_place(self, place: LaterAnswer) -> None:
         """The answer of the newest request will leave behind all that were in front of it."""
         ...
 
-    def answered(self, place: LaterAnswer) -> None:
-        """What a place has in its `parts` may leave."""
+    def answered(self, place: LaterAnswer) -> bool:
+        """What a place has in its `parts` may leave; whether anybody gets it."""
         ...
 
     def answer_generally(self, place: LaterAnswer, answer: Pending[Response]) -> None:
@@ -161,15 +158,13 @@ class LaterAnswer(Slot):
 
     def send(self) -> None:
         """All that the answer says has happened."""
-        connection, counts = self.connection, self.counts
-        if connection.is_closed or counts is None:
-            return
-        numbers = counts.numbers
-        numbers[self.version] += 1
-        numbers[PLAIN] += 1
-        if self.timed is not None:
-            counts.ended(self.timed)
-        connection.answered(self)
+        counts = self.counts
+        if self.connection.answered(self) and counts is not None:
+            numbers = counts.numbers
+            numbers[self.version] += 1
+            numbers[PLAIN] += 1
+            if self.timed is not None:
+                counts.ended(self.timed)
 
     def send_generally(self, context: RequestContext, answer: Pending[Response]) -> None:
         """Something is unusual in the end."""

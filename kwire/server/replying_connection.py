@@ -88,17 +88,15 @@ class ReplyingConnection(PausedConnection):
 
     # -- places that plain roads hold
 
-    @property
-    def is_closed(self) -> bool:
-        return self._closed
-
     def take_place(self, place: Slot) -> None:
         """The answer of the newest request will leave behind all that were in front of it."""
         self._slots.append(place)
 
-    def answered(self, place: Slot) -> None:
-        """What a place has in its `parts` may leave."""
+    def answered(self, place: Slot) -> bool:
+        """What a place has in its `parts` may leave; whether anybody gets it."""
         slots = self._slots
+        if self._closed:
+            return False
         if len(slots) == 1 and place.parts is not None:
             slots.clear()
             self._emit(place.parts)
@@ -106,6 +104,7 @@ class ReplyingConnection(PausedConnection):
             place.done = True
             self._flush_slots()
         self._replied()
+        return True
 
     def answer_generally(self, place: Slot, answer: Pending[Response]) -> None:
         """A place, which has its `context` by now, gets another answer."""

@@ -111,7 +111,7 @@ class ProduceAnswer(LaterAnswer):
     """The answer to one Produce, which leaves when its batch is written; a `WriteWaiter`."""
 
     __slots__ = (
-        "_base_offset",
+        "_batch",
         "_head",
         "_log_start_offset",
         "_partition",
@@ -131,21 +131,19 @@ class ProduceAnswer(LaterAnswer):
     ) -> None:
         assert partition.log is not None
         base_offset, log_start_offset = batch.base_offset, partition.log.log_start_offset
-        frame = head.answer(
-            body[CORRELATION_ID].tobytes(), partition.index, base_offset, log_start_offset
-        )
+        correlation_id = body[CORRELATION_ID].tobytes()
+        frame = head.answer(correlation_id, partition.index, base_offset, log_start_offset)
         super().__init__(connection, counts, head.version, frame)
         self._head = head
         self._parts = parts
         self._partition = partition
-        self._base_offset = base_offset
+        self._batch = batch
         self._log_start_offset = log_start_offset
         self.commit_end = -1
         if head.acks == ACKS_ALL:
             self.commit_end = base_offset + batch.last_offset_delta + 1
 
-    def written(self) -> None:
-        self.send()
+    written = LaterAnswer.send
 
     def ended(self, code: ErrorCode) -> None:
         self._go_on(code)
@@ -163,7 +161,7 @@ class ProduceAnswer(LaterAnswer):
             self._parts, self.connection, 0, head.version, correlation_id, head.client_id
         )
         context.effects_done = True
-        response = head.response(partition.index, self._base_offset, self._log_start_offset)
+        response = head.response(partition.index, self._batch.base_offset, self._log_start_offset)
         result = response.responses[0].partition_responses[0]
         waiting = Acknowledgements(context, response)
         result.error_code = int(code)

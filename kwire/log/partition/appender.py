@@ -169,12 +169,15 @@ class Appender:
             or (header.producer_id >= 0 and not self._producers.continues(header))
         ):
             return None
-        segment = self._segments.active
-        if self._is_due(segment, header, header.max_timestamp):
+        segment, config, local = self._segments.active, self._config, self._local
+        last_offset, max_timestamp = header.base_offset + header.last_offset_delta, header.max_timestamp
+        if segment.assigned_bytes + size_bytes > config.segment_bytes or must_roll(
+            segment, last_offset, max_timestamp, config, local.jitter_share, self._clock
+        ):
             return None
         stamp(batch, header)
         try:
-            self._take(segment, header, batch, header.max_timestamp, None, False)
+            self._take(segment, header, batch, max_timestamp, None, False)
             return header, self._buffer.submit(segment)
         except OSError as error:
             log.write_failed(error, [], size_bytes)

@@ -196,7 +196,12 @@ def plain_header(
     low = wall_ms - rules.timestamp_before_max_ms
     high = wall_ms + rules.timestamp_after_max_ms
     if (
-        walk.validate(count + 1, rules.key_required, max(low, INT64_MIN), min(high, INT64_MAX))
+        walk.validate(
+            count + 1,
+            rules.key_required,
+            low if low > INT64_MIN else INT64_MIN,
+            high if high < INT64_MAX else INT64_MAX,
+        )
         != kernel.DONE
         or walk.max_timestamp != max_timestamp
         or not walk.consecutive

@@ -47,8 +47,9 @@ def test_the_batch_is_found_in_every_version(version: int, size_bytes: int) -> N
     body = body_of(version, request(version, records[:size_bytes]))
     place = found(version, body).batch_place(body)
     assert place is not None
-    assert place.partition == 3
-    assert body[place.start : place.end] == records[:size_bytes]
+    index, start, end = place
+    assert index == 3
+    assert body[start:end] == records[:size_bytes]
 
 
 @pytest.mark.parametrize("version", range(3, 14))
@@ -60,7 +61,8 @@ def test_a_head_finds_other_batches_of_other_partitions(version: int) -> None:
         body = body_of(version, made)
         place = head.batch_place(body)
         assert place is not None
-        assert (place.partition, place.end - place.start) == (70_000, size_bytes)
+        index, start, end = place
+        assert (index, end - start) == (70_000, size_bytes)
 
 
 @pytest.mark.parametrize("version", [3, 8, 9, 13])
