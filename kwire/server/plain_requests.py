@@ -21,7 +21,7 @@ from struct import error as StructError
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from kwire.server.context import Connection, RequestContext, Response
-from kwire.server.request_counts import PLAIN, RequestCounts, Timed
+from kwire.server.request_counts import PLAIN, SEEN, RequestCounts, Timed
 from kwire.server.slots import Buffers, Slot
 
 if TYPE_CHECKING:
@@ -137,10 +137,11 @@ class PlainRequests:
 class LaterAnswer(Slot):
     """The place of a request that a plain road has executed, and whose answer is still to leave.
 
-    It holds the frame of that answer, which `send` lets go in its turn, and counts.
+    It holds the frame of that answer, which `send` lets go in its turn, and counts. `codes` is how
+    many more error codes, all NONE, the answer has than is usual for its API.
     """
 
-    __slots__ = ("connection", "version")
+    __slots__ = ("codes", "connection", "version")
 
     def __init__(
         self, connection: PlainConnection, counts: RequestCounts, version: int, frame: bytes
@@ -155,6 +156,7 @@ class LaterAnswer(Slot):
         self.disconnect: str | None = None
         self.connection = connection
         self.version = version
+        self.codes = 0
 
     def send(self) -> None:
         """All that the answer says has happened."""
@@ -163,6 +165,8 @@ class LaterAnswer(Slot):
             numbers = counts.numbers
             numbers[self.version] += 1
             numbers[PLAIN] += 1
+            if self.codes:
+                numbers[SEEN] += self.codes
             if self.timed is not None:
                 counts.ended(self.timed)
 

@@ -7,7 +7,6 @@ import pytest
 from kwire.api.plain.produces import ProduceAnswer
 from kwire.log.partition.producers import Producers
 from kwire.protocol.records import BatchHeader
-from kwire.server.plain_requests import LaterAnswer
 from kwire.server.replying_connection import ReplyingConnection
 from kwire.server.slots import Slot
 from tests.sim.two_roads import difference
@@ -61,8 +60,8 @@ def test_a_road_that_answers_out_of_turn_is_found(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_road_that_does_not_count_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    def send(self: LaterAnswer) -> None:
+    def written(self: ProduceAnswer) -> None:
         self.connection.answered(self)
 
-    monkeypatch.setattr(LaterAnswer, "send", send)
+    monkeypatch.setattr(ProduceAnswer, "written", written)
     assert _parts_from_seed()

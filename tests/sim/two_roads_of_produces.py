@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import hashlib
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -57,7 +56,6 @@ class ProduceRoad(Road):
 
     def __init__(self, seed: int, plain: bool, steps: int = STEPS) -> None:
         super().__init__(seed, plain, steps)
-        self.topic_ids: dict[str, bytes] = {}
         self.producers: dict[tuple[int, str, int], Producer] = {}
 
     async def _history(self) -> None:
@@ -276,24 +274,16 @@ class ProduceRoad(Road):
     # -- what is kept
 
     def kept(self, node: Node) -> Iterator[tuple[str, str]]:
-        disk = self.simulation.host("broker").disk
-        for partition in sorted(node.parts.replicas, key=lambda p: (p.topic, p.index)):
+        for partition in sorted(node.parts.replicas, key=lambda x: (x.topic, x.index)):
             log, name = partition.log, f"{partition.topic}-{partition.index}"
             if log is None or partition.topic.startswith("__"):
                 continue
-            producers = [
-                (e.producer_id, e.epoch, e.batches, e.last_timestamp)
-                for e in log.active_producers()
-            ]
-            yield (
-                f"{name} ends",
-                f"{log.log_start_offset} {log.log_end_offset} {log.high_watermark}",
-            )
-            yield f"{name} producers", str(producers)
-            for segment in log.segments:
-                data = disk.read_file(segment.log_path)
-                yield f"{name} {segment.base_offset}", hashlib.sha256(data).hexdigest()
-                yield f"{name} {segment.base_offset} index", str(list(segment.index.offsets))
+            ends = log.log_start_offset, log.log_end_offset, log.high_watermark
+            yield f"{name} ends", str(ends)
+            for x in log.active_producers():
+                known = x.epoch, x.batches, x.last_timestamp
+                yield f"{name} producer {x.producer_id}", str(known)
+            yield from self.records_of(partition)
             traffic = partition.traffic
             yield f"{name} traffic", str([(x, getattr(traffic, x)) for x in traffic.__slots__])
 

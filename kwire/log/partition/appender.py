@@ -170,7 +170,10 @@ class Appender:
         ):
             return None
         segment, config, local = self._segments.active, self._config, self._local
-        last_offset, max_timestamp = header.base_offset + header.last_offset_delta, header.max_timestamp
+        last_offset, max_timestamp = (
+            header.base_offset + header.last_offset_delta,
+            header.max_timestamp,
+        )
         if segment.assigned_bytes + size_bytes > config.segment_bytes or must_roll(
             segment, last_offset, max_timestamp, config, local.jitter_share, self._clock
         ):
