@@ -305,8 +305,8 @@ class Road:
 
     def _usual(self, peer: Peer) -> bytes:
         """One request as clients send them all the time."""
-        kind, topic = self.draw(12), TOPICS[self.draw(len(TOPICS))]
-        if kind < 4:
+        kind, topic = self.draw(14), TOPICS[self.draw(len(TOPICS))]
+        if kind < 4 or kind > 11:
             return self._heartbeat(peer)
         if kind in (5, 10, 11):
             return self._commit(peer, topic)
