@@ -15,6 +15,7 @@ from __future__ import annotations
 from struct import Struct
 
 from kwire.protocol import messages as m
+from kwire.protocol.bare_classes import bare_class
 from kwire.protocol.coordinator_records import encode_value
 from kwire.protocol.errors import EncodeError, MalformedError
 from kwire.protocol.frame import encode_request, parse_request_header
@@ -24,6 +25,8 @@ PARTITIONS_MAX = 64
 HEAD_START = 8
 """Behind the correlation id."""
 VALUE_VERSION = 4
+NEVER = -1
+"""The broker's retention decides when an offset expires."""
 
 _NUMBERS = Struct(">qi")
 _TIMESTAMP = Struct(">q")
@@ -112,10 +115,15 @@ class CommitValue:
 
     def message(self, offset: int, leader_epoch: int, commit_ms: int) -> m.OffsetCommitValue:
         """The same as a message."""
-        return m.OffsetCommitValue(
-            offset=offset,
-            leader_epoch=leader_epoch,
-            metadata=self.metadata,
-            commit_timestamp=commit_ms,
-            topic_id=self.topic_id,
-        )
+        made = _BareValue()  # without the price of keywords
+        made._tagged = None
+        made.offset = offset
+        made.leader_epoch = leader_epoch
+        made.metadata = self.metadata
+        made.commit_timestamp = commit_ms
+        made.expire_timestamp = NEVER
+        made.topic_id = self.topic_id
+        return made
+
+
+_BareValue = bare_class(m.OffsetCommitValue)

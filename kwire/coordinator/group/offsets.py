@@ -89,7 +89,7 @@ class OffsetOperations:
         """`commit` of a request that is checked already."""
         made, encoded = commit.records(numbers, moment.wall_ms)
         self._storage.counts.offset_commits += len(made)
-        return Result(made, None, encoded=encoded)
+        return Result(made, None, None, None, True, None, encoded)
 
     def is_storable(self, request: m.OffsetCommitRequest) -> bool:
         """Whether the metadata of every partition is within the limit."""
