@@ -90,10 +90,13 @@ async def measure(options: argparse.Namespace, directory: str) -> float:
         await one_round()
     if options.profile:
         await _profile(options.rounds, one_round)
+    before = plain_of(node)
     best = min([await one_round() for _ in range(options.rounds)])
     writes = {connection.transport.writes for connection in connections}
     if len(writes) != 1 or (writes == {0}) != (options.acks == 0):
         raise SystemExit(f"bench: not every request was answered: {writes}")
+    taken, all_of_them = (now - then for now, then in zip(plain_of(node), before, strict=True))
+    print(f"{taken / all_of_them:.1%} of the requests took a plain road")
     for connection in connections:
         connection.connection_lost(None)
     await node.stop()
@@ -110,6 +113,12 @@ async def _profile(rounds: int, one_round: Any) -> None:
         await one_round()
     profile.disable()
     pstats.Stats(profile).sort_stats("tottime").print_stats(70)
+
+
+def plain_of(node: Node) -> tuple[int, int]:
+    """How many requests took a plain road, and how many there were."""
+    counts = [c for x in node.listeners.bound.values() for _, c in x.dispatcher.counts()]
+    return sum(c.plain for c in counts), sum(c.total for c in counts)
 
 
 def main() -> int:
