@@ -174,18 +174,20 @@ class Appender:
             header.base_offset + header.last_offset_delta,
             header.max_timestamp,
         )
-        if segment.assigned_bytes + size_bytes > config.segment_bytes or must_roll(
-            segment, last_offset, max_timestamp, config, local.jitter_share, self._clock
-        ):
-            return None
-        stamp(batch, header)
         try:
+            if segment.assigned_bytes + size_bytes > config.segment_bytes or must_roll(
+                segment, last_offset, max_timestamp, config, local.jitter_share, self._clock
+            ):
+                return None
+            stamp(batch, header)
             self._take(segment, header, batch, max_timestamp, None, False)
             return header, self._buffer.submit(segment)
         except OSError as error:
             log.write_failed(error, [], size_bytes)
-            BASE_OFFSET.pack_into(batch, 0, 0)  # as its client sent it
-            return None
+        except KafkaError:
+            pass  # a damaged segment, of which the general way says the same
+        BASE_OFFSET.pack_into(batch, 0, 0)  # as its client sent it
+        return None
 
     def append_as_follower(self, batches: Buffer | Sequence[Buffer]) -> AppendInfo:
         """Append what a leader sent as it is: offsets, epochs and timestamps are kept.

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from kwire.log.partition.config import LogConfig
-from kwire.protocol.errors import ErrorCode
-from kwire.protocol.records import Record, build_batch
+from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.protocol.records import BatchHeader, Record, build_batch
 from tests.support.replica_world import NOW_MS, World
 
 
@@ -43,8 +43,14 @@ def lead(world: World, *replicas: int) -> None:
     world.scheduler.turn()
 
 
-def appended(world: World, acks: int, producer: tuple[int, int, int] = (-1, -1, -1)) -> Told | None:
-    """Append one usual record: who waits for it; None where the general way has to."""
+def appended(
+    world: World,
+    acks: int,
+    producer: tuple[int, int, int] = (-1, -1, -1),
+    placed: bool = False,
+) -> Told | None:
+    """Append one usual record: who waits for it; None where the general way has to. Of a batch
+    that was `placed` before it was refused only the leader's epoch, which nobody reads, is left."""
     producer_id, epoch, sequence = producer
     batch = build_batch(
         [Record(0, NOW_MS, None, b"value", [])],
@@ -53,6 +59,8 @@ def appended(world: World, acks: int, producer: tuple[int, int, int] = (-1, -1, 
     before, partition = bytes(batch), world.partition()
     header = partition.append_usual(memoryview(batch), acks, NOW_MS)
     if header is None:
+        if placed:
+            batch[12:16] = before[12:16]
         assert bytes(batch) == before, "what takes the general way is as it was sent"
         return None
     told = Told(header.base_offset + 1 if acks == -1 else -1)
@@ -164,6 +172,23 @@ def test_a_failed_write_takes_back_what_is_known_of_producers(
     monkeypatch.setattr(log.segments.active, "write", write)
     world.scheduler.turn()
     assert log.producers.entries[7].last_sequence == 0
+
+
+@pytest.mark.parametrize(
+    "error", [OSError(errno.EIO, "broken"), KafkaError(ErrorCode.CORRUPT_MESSAGE)]
+)
+def test_a_batch_that_cannot_be_placed_is_for_the_general_way_as_it_was_sent(
+    world: World, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    lead(world, 1)
+    segment = world.partition().log.segments.active
+
+    def assign(header: BatchHeader, base_offset: int, max_timestamp: int) -> int:
+        raise error
+
+    monkeypatch.setattr(segment, "assign", assign)
+    assert appended(world, 1, placed=True) is None
+    assert world.partition().log.next_offset == 1
 
 
 @pytest.mark.parametrize(
