@@ -36,6 +36,7 @@ from kwire.config.broker_config import BrokerConfig
 from kwire.network.loop import new_event_loop, tune_malloc
 from kwire.node.node import Node
 from kwire.protocol import messages as m
+from kwire.protocol.frame import encode_response
 from kwire.replica import partition
 from kwire.server import connection, slots
 
@@ -43,6 +44,8 @@ PARTS, WARM_UP_PARTS = 300, 50  # of a round: each connection asks once
 SIZE_BYTES = 100
 
 CONNECTION = connection.BrokerConnection
+NAMES = {"encode_response": encode_response}
+"""What the lines that do not count need besides."""
 COUNTING: list[tuple[Any, list[tuple[str, str]]]] = [
     (
         CONNECTION._execute,
@@ -63,12 +66,14 @@ COUNTING: list[tuple[Any, list[tuple[str, str]]]] = [
             ),
             (
                 """\
-                    count = counts.count  # in two steps: CPython is quicker at it
-                    count(context.api_version, outcome)
                     if timed is not None:
                         counts.ended(timed)
 """,
                 "",
+            ),
+            (
+                "                parts = self._encoded(context, outcome, counts)\n",
+                "                parts = self._encoded(context, outcome)\n",
             ),
             (
                 "            self._answer_in_turn(Slot(context, counts, timed), outcome)",
@@ -81,23 +86,47 @@ COUNTING: list[tuple[Any, list[tuple[str, str]]]] = [
         ],
     ),
     (
+        CONNECTION._encoded,
+        [
+            (
+                ", outcome: Response, counts: RequestCounts\n",
+                ", outcome: Response\n",
+            ),
+            ("        version = context.api_version\n", ""),
+            (
+                """\
+            if encode_answer(context.api_key, version, context.correlation_id, outcome, parts):
+                counts.count_unusual(version, outcome)
+            else:
+                counts.numbers[version] += 1  # written out: it is nearly every request
+""",
+                """\
+            parts = encode_response(
+                context.api_key, context.api_version, context.correlation_id, outcome
+            )
+""",
+            ),
+            ("        parts: Parts = []\n", ""),
+        ],
+    ),
+    (
         CONNECTION._answer,
         [
             (
                 "        context, counts = slot.context, slot.counts\n",
                 "        context = slot.context\n",
             ),
-            ("        assert counts is not None\n", ""),
             ("            counts.count_any(context.api_version, outcome)\n", ""),
+            (
+                "(parts := self._encoded(context, outcome, counts)) is None:\n",
+                "(parts := self._encoded(context, outcome)) is None:\n",
+            ),
             (
                 "            counts.count_any(context.api_version, DISCONNECT)\n",
                 "            pass\n",
             ),
             (
                 """\
-        else:
-            count = counts.count
-            count(context.api_version, outcome)
         if slot.timed is not None:
             counts.ended(slot.timed)
 """,
@@ -108,6 +137,7 @@ COUNTING: list[tuple[Any, list[tuple[str, str]]]] = [
     (
         slots.Slot.__init__,
         [
+            (", counts: RequestCounts, timed: Timed | None = None\n", "\n"),
             ("        self.counts = counts\n", ""),
             (
                 "        self.timed = timed\n"
@@ -120,20 +150,26 @@ COUNTING: list[tuple[Any, list[tuple[str, str]]]] = [
     (
         partition.Partition.append,
         [
-            ("        traffic = self.traffic\n", ""),
             (
                 "        if checked is None:  # else it was here before\n"
-                "            traffic.produce_requests += 1\n",
+                "            self.traffic.produce_requests += 1\n",
                 "",
             ),
             (
-                "        if info.duplicate:\n"
-                "            traffic.messages_in += info.last_offset - info.base_offset + 1\n"
-                "        else:\n"
-                "            traffic.messages_in += info.record_count\n"
-                "            traffic.bytes_in += info.size_bytes\n",
-                "        if not info.duplicate:\n",
+                "            self.traffic.messages_in += info.last_offset - info.base_offset + 1\n",
+                "            pass\n",
             ),
+        ],
+    ),
+    (
+        partition.Partition._written,
+        [
+            (
+                "        traffic = self.traffic\n"
+                "        traffic.messages_in += end - first\n"
+                "        traffic.bytes_in += size_bytes\n",
+                "",
+            )
         ],
     ),
     (partition.Partition.read, [("        self.traffic.fetch_requests += 1\n", "")]),
@@ -143,7 +179,6 @@ COUNTING: list[tuple[Any, list[tuple[str, str]]]] = [
             (
                 """\
             if size_bytes := result.size_bytes:
-                assert part.partition is not None  # what is refused has no bytes
                 traffic = part.partition.traffic
                 if is_client:
                     traffic.bytes_out += size_bytes
@@ -167,6 +202,7 @@ class Exchange(NamedTuple):
 
 def exchanges() -> list[Exchange]:
     """The functions of `COUNTING`."""
+    vars(connection).update(NAMES)
     found = []
     for function, changes in COUNTING:
         source = inspect.getsource(function)

@@ -1,6 +1,6 @@
 """What a test with the fixture `kafka` costs: a suite of short tests, run by pytest.
 
-    bench/fixtures.py [--tests N] [--workers N] [--rounds N] [--client kafka-python|confluent]
+    bench/fixtures.py [--tests N] [--workers N] [--rounds N] [--client NAME]
 
 Each test creates a topic, produces ten records and consumes them in a group with an unmodified
 client, which has its own settings but for names. Told are, per round, the seconds of the whole run
@@ -65,6 +65,33 @@ TESTS = {
             consumer.commit()
             consumer.close()
             assert seen == [b"%d" % number for number in range(10)]
+    """,
+    "aiokafka": """
+        import asyncio
+
+        import pytest
+        from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+
+        @pytest.mark.parametrize("turn", range({tests}))
+        def test_ten_records(kafka, turn):
+            kafka.topic("orders").create()
+
+            async def records():
+                async with AIOKafkaProducer(bootstrap_servers=kafka.bootstrap) as producer:
+                    for number in range(10):
+                        await producer.send("orders", b"%d" % number)
+                    await producer.flush()
+                async with AIOKafkaConsumer(
+                    "orders",
+                    bootstrap_servers=kafka.bootstrap,
+                    group_id="g",
+                    auto_offset_reset="earliest",
+                ) as consumer:
+                    seen = [(await consumer.getone()).value for _ in range(10)]
+                    await consumer.commit()
+                return seen
+
+            assert asyncio.run(records()) == [b"%d" % number for number in range(10)]
     """,
 }
 

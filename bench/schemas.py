@@ -24,6 +24,7 @@ from kwire.protocol.records.header import parse_header
 from kwire.schemas.registry.records import version_record
 from kwire.schemas.registry.version import Version, guid_of
 from kwire.schemas.validation.checks import SchemaChecks
+from kwire.schemas.validation.closures import prepare
 from kwire.schemas.validation.follower import Follower, Page
 from kwire.schemas.validation.rules import (
     PACKAGE,
@@ -91,7 +92,12 @@ def main() -> int:
     parser.add_argument("--limit", type=float)
     arguments = parser.parse_args()
     scheduler = ImmediateScheduler()
-    checks = SchemaChecks(Follower(Topic(), scheduler), scheduler, lambda: 0)
+    checks = SchemaChecks(
+        Follower(Topic(), scheduler),
+        scheduler,
+        lambda: 0,
+        lambda topic, closure: Pending.completed(prepare(closure)),
+    )
     asking: dict[str, TopicRules] = {}
 
     def batch_check(schema_id: int, strategy: str, is_deep: bool) -> Callable[[], object]:

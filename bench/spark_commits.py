@@ -1,4 +1,4 @@
-"""What small batches of an archive cost: CPU-seconds and Spark jobs a batch (docs/adr/0048).
+"""What small batches of an archive cost: CPU-seconds, seconds, Spark jobs (docs/adr/0048).
 
     python bench/spark_commits.py [--batches 8] [--records 100] [--partitions 2] [--jars FOLDER]
 
@@ -15,6 +15,7 @@ import pathlib
 import shutil
 import sys
 import tempfile
+import time
 from typing import Any
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -66,12 +67,14 @@ def measure(options: argparse.Namespace, bootstrap: str, lake: str) -> None:
     one.open()
     found, lag = [], 1
     while lag:
-        cpu_s, jobs = cpu_of(jvm), jobs_of(spark)
+        cpu_s, jobs, began_s = cpu_of(jvm), jobs_of(spark), time.monotonic()
         lag = one.batch()
-        found.append((round(cpu_of(jvm) - cpu_s, 2), jobs_of(spark) - jobs))
-    half = [cpu_s for cpu_s, _ in found[len(found) // 2 :]]
-    print("CPU-seconds and jobs a batch:", *found)
-    print(f"mean of the second half: {sum(half) / len(half):.2f} CPU-seconds")
+        seconds = round(time.monotonic() - began_s, 2)
+        found.append((round(cpu_of(jvm) - cpu_s, 2), seconds, jobs_of(spark) - jobs))
+    half = found[len(found) // 2 :]
+    means = (sum(batch[n] for batch in half) / len(half) for n in (0, 1))
+    print("CPU-seconds, seconds and jobs a batch:", *found)
+    print("mean of the second half: {:.2f} CPU-seconds, {:.2f} seconds".format(*means))
     spark.stop()
 
 

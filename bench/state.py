@@ -2,6 +2,7 @@
 
     bench/state.py [--topics N] [--megabytes N] [--rounds N]
 
+`one written` is a restore after one topic was written to, `all written` after all of them were.
 `copy` is the copying of the directory alone, `start` that of a broker on it, both within `restore`.
 The least of the rounds is told.
 """
@@ -48,6 +49,10 @@ def main() -> None:
         for _ in range(options.rounds):
             told("snapshot", timed(lambda: kept.append(broker.snapshot())))
             told("restore", timed(lambda: broker.restore(kept[-1])))
+            for name, topics in (("one written", 1), ("all written", options.topics)):
+                for number in range(topics):
+                    broker.topic(f"orders-{number}").send("more")
+                told(name, timed(lambda: broker.restore(kept[-1])))
             broker.kill()
             told("copy", timed(lambda: kept[-1].put(broker.directory)))
             told("start", timed(broker.start))
@@ -57,7 +62,7 @@ def main() -> None:
             assert other.topic("orders-7").end_offsets() == {0: 100}
         told("reset", timed(broker.reset))
         for name, (wall_ms, cpu_ms) in least.items():
-            print(f"{name:10} {wall_ms:8.1f} ms, CPU {cpu_ms:8.1f} ms")
+            print(f"{name:12} {wall_ms:8.1f} ms, CPU {cpu_ms:8.1f} ms")
 
 
 if __name__ == "__main__":

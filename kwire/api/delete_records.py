@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from kwire.api.shared.leader_hints import missing_partition_error
 from kwire.log.scheduling import Timer
 from kwire.pending import Answer, Pending, after, gather
 from kwire.protocol import messages as m
@@ -21,6 +20,7 @@ from kwire.security.acl import Operation, ResourceType
 from kwire.security.requirements import Denied, Requires
 from kwire.server.authorization import INTERNAL_TOPICS
 from kwire.server.context import DISCONNECT, Disconnect, RequestContext
+from kwire.server.leader_hints import missing_partition_error
 
 VERSIONS = (0, 2)
 DELETE_TOPIC = Requires(Operation.DELETE, ResourceType.TOPIC, "topics[].name", denied=Denied.ENTRY)

@@ -5,13 +5,14 @@ and client metrics subscriptions are described whether they exist or not. Keys t
 empty mean every config; unknown ones are left out. v3 has types, and documentation if it is asked
 for: what is only set dynamically, has a listener's prefix or is unknown has none, loggers an empty
 one.
-Resources that the principal may not see come last. Source: KIP-133, KIP-226, KIP-569, KIP-848;
-names, values, sources and synonyms measured on Apache Kafka 4.4.
+Resources that the principal may not see come last. Many resources are described in slices.
+Source: KIP-133, KIP-226, KIP-569, KIP-848; names, values, sources and synonyms measured on Apache
+Kafka 4.4.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 from kwire.config import describe
@@ -26,13 +27,14 @@ from kwire.config.dynamic import (
 )
 from kwire.kraft.controller.results import INVALID_REQUEST_TEXT, text_of
 from kwire.kraft.controller.topic_names import check_name
-from kwire.pending import Answer
+from kwire.pending import Answer, Pending
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.security.acl import CLUSTER_NAME, Operation, ResourceType
 from kwire.security.requirements import Denied, Requires
 from kwire.server.context import RequestContext
 from kwire.server.parts import Parts
+from kwire.server.sliced_response import SlicedResponse
 
 VERSIONS = (1, 4)
 DESCRIBE_TOPIC = Requires(
@@ -57,6 +59,9 @@ DESCRIBE_CLUSTER = Requires(
 )
 AUTHORIZATION = (DESCRIBE_TOPIC, DESCRIBE_GROUP, DESCRIBE_CLUSTER)
 
+SLICE_RESOURCES = 10
+"""A slice is about 2 ms: a topic has some 40 configs."""
+
 Resource: TypeAlias = "m.DescribeConfigsRequest.DescribeConfigsResource"
 Result: TypeAlias = "m.DescribeConfigsResponse.DescribeConfigsResult"
 Config: TypeAlias = "m.DescribeConfigsResponse.DescribeConfigsResourceResult"
@@ -74,13 +79,38 @@ _SCOPES = {
 
 def handle(
     context: RequestContext, request: m.DescribeConfigsRequest
-) -> Answer[m.DescribeConfigsResponse]:
+) -> Answer[m.DescribeConfigsResponse] | Pending[SlicedResponse]:
     """See the module."""
     if any(resource.resource_type not in _DESCRIBERS for resource in request.resources):
         return _malformed(request)
+    if len(request.resources) > SLICE_RESOURCES:
+        sliced = SlicedResponse(m.DescribeConfigsResponse(), "results", context.api_version)
+        work = _in_slices(context, request, sliced)
+        return context.parts.slices.run(work, lambda: sliced)
+    described, hidden = _results(context, request, request.resources)
+    return m.DescribeConfigsResponse(results=described + hidden)
+
+
+def _in_slices(
+    context: RequestContext, request: m.DescribeConfigsRequest, response: SlicedResponse
+) -> Iterator[None]:
+    hidden: list[Result] = []
+    for begin in range(0, len(request.resources), SLICE_RESOURCES):
+        resources = request.resources[begin : begin + SLICE_RESOURCES]
+        described, hidden_here = _results(context, request, resources)
+        response.add(described)
+        hidden += hidden_here
+        yield
+    response.add(hidden)
+
+
+def _results(
+    context: RequestContext, request: m.DescribeConfigsRequest, resources: Sequence[Resource]
+) -> tuple[list[Result], list[Result]]:
+    """Those that the principal may see, and the others."""
     described: list[Result] = []
     hidden: list[Result] = []
-    for resource in request.resources:
+    for resource in resources:
         result = m.DescribeConfigsResponse.DescribeConfigsResult(
             resource_type=resource.resource_type, resource_name=resource.resource_name, configs=[]
         )
@@ -101,7 +131,7 @@ def handle(
         result.configs = [_result(entry, request.include_synonyms) for entry in entries]
     if request.include_documentation:
         _document(described)
-    return m.DescribeConfigsResponse(results=described + hidden)
+    return described, hidden
 
 
 def _document(results: list[Result]) -> None:

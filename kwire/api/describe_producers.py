@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from kwire.api.shared.leader_hints import missing_partition_error
 from kwire.kraft.controller.results import text_of
 from kwire.kraft.controller.topic_names import check_name
 from kwire.pending import Answer
@@ -16,6 +15,7 @@ from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.security.acl import Operation, ResourceType
 from kwire.security.requirements import Denied, Requires
 from kwire.server.context import DISCONNECT, Disconnect, RequestContext
+from kwire.server.leader_hints import missing_partition_error
 
 VERSIONS = (0, 0)
 READ_TOPIC = Requires(Operation.READ, ResourceType.TOPIC, "topics[].name", denied=Denied.ENTRY)

@@ -21,7 +21,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from kwire.api.shared.fetch_size import ANSWER_BYTES, ONE_PARTITION_BYTES, PARTITION_BYTES
-from kwire.api.shared.leader_hints import HINTED_ERRORS, LeaderHints, missing_partition_error
 from kwire.log.types import COMMITTED, HIGH_WATERMARK, ISOLATION_LEVELS, LOG_END, READ_COMMITTED
 from kwire.pending import Answer, Pending
 from kwire.protocol import messages as m
@@ -40,6 +39,7 @@ from kwire.server.fetch_sessions import (
     SessionPartition,
     partitions_of,
 )
+from kwire.server.leader_hints import HINTED_ERRORS, LeaderHints, missing_partition_error
 
 if TYPE_CHECKING:
     from kwire.quota.sensor import Sensor
@@ -87,7 +87,8 @@ class _Refused:
     """A partition that is not read, and why."""
 
     __slots__ = ("request", "result")
-    partition: Partition | None = None
+    partition: Partition
+    """There is none, and nobody asks: what is refused has no bytes."""
 
     def __init__(self, request: SessionPartition, result: ReadResult) -> None:
         self.request = request
@@ -109,7 +110,6 @@ class _Fetch:
         "_session",
         "_targets",
         "_topic_ids",
-        "_turn_s",
     )
 
     def __init__(self, context: RequestContext, request: m.FetchRequest) -> None:
@@ -124,7 +124,6 @@ class _Fetch:
         self._pending: Pending[m.FetchResponse] | None = None
         self._consumer: Sensor | None = None
         """What its answer is counted for."""
-        self._turn_s = 0.0
         self._is_asked = False
 
     def start(self) -> Answer[m.FetchResponse]:
@@ -158,7 +157,10 @@ class _Fetch:
                 response_bytes += targets[0].result.size_bytes
             else:
                 response_bytes = self._response_bytes()
-            now_s = self._turn_s if self._pending is None else context.parts.loop.time()
+            if self._pending is None and (connection := context.connection) is not None:
+                now_s = connection.turn_s
+            else:
+                now_s = context.parts.loop.time()
             pending = consumer.pending + response_bytes
             if pending <= consumer.room and now_s < consumer.quiet_until_s:
                 consumer.pending, consumer.counted_s = pending, now_s
@@ -233,7 +235,7 @@ class _Fetch:
                     self._is_asked = connection.is_read(context)
                 consumer = rates.consumer
                 if consumer is not None:
-                    self._consumer, self._turn_s = consumer, connection.turn_s
+                    self._consumer = consumer
                     if bytes_max > consumer.window_bytes_max:
                         bytes_max = consumer.window_bytes_max
         if replica_id >= 0:
@@ -340,7 +342,6 @@ class _Fetch:
             asked, result = part.request, part.result
             is_new = session is None or asked.must_answer(result)
             if size_bytes := result.size_bytes:
-                assert part.partition is not None  # what is refused has no bytes
                 traffic = part.partition.traffic
                 if is_client:
                     traffic.bytes_out += size_bytes

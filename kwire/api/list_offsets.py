@@ -10,20 +10,26 @@
 A special timestamp below its version is UNSUPPORTED_VERSION on that partition; a partition that
 is named twice is INVALID_REQUEST, and an isolation level that there is not UNKNOWN_SERVER_ERROR.
 The answer of a time look-up is the first record at or after it below the high watermark (or the
-last stable offset), timestamp and offset -1 when there is none. A topic is answered once.
+last stable offset), timestamp and offset -1 when there is none. A topic is answered once. Many
+partitions are answered in slices, each as it is in its turn.
 Source: KIP-79, KIP-734, KIP-405, KIP-1005, KIP-1023; measured on Apache Kafka 4.4.
 """
 
 from __future__ import annotations
 
-from kwire.api.shared.leader_hints import missing_partition_error
+from collections.abc import Container, Iterator
+from typing import TypeAlias
+
 from kwire.log.partition.partition_log import PartitionLog
 from kwire.log.types import ISOLATION_LEVELS, READ_COMMITTED, TimestampOffset
+from kwire.pending import Answer, Pending
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.security.acl import Operation, ResourceType
 from kwire.security.requirements import Denied, Requires
 from kwire.server.context import DISCONNECT, Disconnect, RequestContext
+from kwire.server.leader_hints import missing_partition_error
+from kwire.server.sliced_response import SlicedResponse
 
 VERSIONS = (1, 11)
 DESCRIBE_TOPIC = Requires(
@@ -49,52 +55,37 @@ FIRST_VERSION = {
 LEADER_EPOCH_FROM = 4
 DEBUGGING_REPLICA_ID = -2
 
+SLICE_PARTITIONS = 300
+"""A slice is about 2 ms. Fewer partitions are answered at once, those of one topic together."""
+
+Asked: TypeAlias = "m.ListOffsetsRequest.ListOffsetsPartition"
+TopicAnswer: TypeAlias = "m.ListOffsetsResponse.ListOffsetsTopicResponse"
+Wanted = dict[str, dict[int, Asked]]
+"""Topic and partition -> what is asked of it first."""
+
 Found = tuple[int, int, int]
 """(timestamp, offset, leader epoch)."""
 NOT_FOUND: Found = (-1, -1, -1)
 
 
-def handle(context: RequestContext, request: m.ListOffsetsRequest) -> m.ListOffsetsResponse:
+def handle(
+    context: RequestContext, request: m.ListOffsetsRequest
+) -> Answer[m.ListOffsetsResponse] | Pending[SlicedResponse]:
     """See the module."""
-    listed: dict[tuple[str, int], int] = {}
+    wanted: Wanted = {}
+    doubled: dict[tuple[str, int], None] = {}
+    count = 0
     for topic in request.topics:
         for asked in topic.partitions:
-            key = (topic.name, asked.partition_index)
-            listed[key] = listed.get(key, 0) + 1
-    answered: dict[tuple[str, int], None] = {}
-    response = m.ListOffsetsResponse()
-    entries: dict[str, m.ListOffsetsResponse.ListOffsetsTopicResponse] = {}
-    is_unknown = request.isolation_level not in ISOLATION_LEVELS
-    for topic in request.topics:
-        if not topic.partitions:
-            continue
-        entry = entries.get(topic.name)
-        if entry is None:
-            entry = entries[topic.name] = m.ListOffsetsResponse.ListOffsetsTopicResponse()
-            entry.name = topic.name
-            entry.partitions = []
-        for asked in topic.partitions:
-            key = (topic.name, asked.partition_index)
-            if key in answered:
-                continue  # one answer for all that ask the same
-            answered[key] = None
-            answer = m.ListOffsetsResponse.ListOffsetsPartitionResponse()
-            answer.partition_index = asked.partition_index
-            entry.partitions.append(answer)
-            try:
-                if is_unknown:
-                    raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
-                if listed[key] > 1:
-                    raise KafkaError(ErrorCode.INVALID_REQUEST)
-                timestamp, offset, epoch = _look_up(context, request, topic.name, asked)
-            except KafkaError as error:
-                answer.error_code = int(error.code)
-                continue
-            answer.timestamp, answer.offset = timestamp, offset
-            if context.api_version >= LEADER_EPOCH_FROM:
-                answer.leader_epoch = epoch
-    response.topics = list(entries.values())
-    return response
+            partitions = wanted.setdefault(topic.name, {})
+            if partitions.setdefault(asked.partition_index, asked) is not asked:
+                doubled[topic.name, asked.partition_index] = None
+            count += 1
+    answers = _answers(context, request, wanted, doubled)
+    if count > SLICE_PARTITIONS:
+        sliced = SlicedResponse(m.ListOffsetsResponse(), "topics", context.api_version)
+        return context.parts.slices.run(_in_slices(answers, sliced), lambda: sliced)
+    return m.ListOffsetsResponse(topics=list(answers))
 
 
 def error_response(context: RequestContext, error: KafkaError) -> Disconnect:
@@ -102,11 +93,50 @@ def error_response(context: RequestContext, error: KafkaError) -> Disconnect:
     return DISCONNECT
 
 
+def _in_slices(answers: Iterator[TopicAnswer], response: SlicedResponse) -> Iterator[None]:
+    count = 0
+    for topic in answers:
+        response.add([topic])
+        count += len(topic.partitions)
+        if count >= SLICE_PARTITIONS:
+            count = 0
+            yield
+
+
+def _answers(
+    context: RequestContext,
+    request: m.ListOffsetsRequest,
+    wanted: Wanted,
+    doubled: Container[tuple[str, int]],
+) -> Iterator[TopicAnswer]:
+    """The answer for each topic, made when it is taken."""
+    is_unknown = request.isolation_level not in ISOLATION_LEVELS
+    for name, partitions in wanted.items():
+        entry = m.ListOffsetsResponse.ListOffsetsTopicResponse(name=name, partitions=[])
+        for index, asked in partitions.items():
+            answer = m.ListOffsetsResponse.ListOffsetsPartitionResponse()
+            answer.partition_index = index
+            entry.partitions.append(answer)
+            try:
+                if is_unknown:
+                    raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
+                if (name, index) in doubled:
+                    raise KafkaError(ErrorCode.INVALID_REQUEST)
+                timestamp, offset, epoch = _look_up(context, request, name, asked)
+            except KafkaError as error:
+                answer.error_code = int(error.code)
+                continue
+            answer.timestamp, answer.offset = timestamp, offset
+            if context.api_version >= LEADER_EPOCH_FROM:
+                answer.leader_epoch = epoch
+        yield entry
+
+
 def _look_up(
     context: RequestContext,
     request: m.ListOffsetsRequest,
     topic: str,
-    asked: m.ListOffsetsRequest.ListOffsetsPartition,
+    asked: Asked,
 ) -> Found:
     if not context.allows(DESCRIBE_TOPIC, topic):
         raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)

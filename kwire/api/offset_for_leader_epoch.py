@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from kwire.api.shared.leader_hints import missing_partition_error
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.security.acl import Operation, ResourceType
 from kwire.security.requirements import Denied, Requires
 from kwire.server.context import DISCONNECT, Disconnect, RequestContext
+from kwire.server.leader_hints import missing_partition_error
 
 VERSIONS = (2, 4)
 FOLLOW = Requires(Operation.CLUSTER_ACTION, ResourceType.CLUSTER)

@@ -17,7 +17,6 @@ from typing import TypeAlias
 
 from kwire.api.plain.produces import PlainProduces
 from kwire.api.shared.acknowledgements import ACKS_ALL, Acknowledgements, Outcome
-from kwire.api.shared.leader_hints import missing_partition_error
 from kwire.api.shared.produce_verification import (
     ADDS_PARTITIONS_FROM,
     TOPIC_IDS_FROM,
@@ -43,6 +42,7 @@ from kwire.security.acl import Operation, ResourceType
 from kwire.security.requirements import Denied, Requires
 from kwire.server.authorization import INTERNAL_TOPICS
 from kwire.server.context import DISCONNECT, NO_REPLY, Disconnect, RequestContext
+from kwire.server.leader_hints import missing_partition_error
 
 VERSIONS = (3, 13)
 WAITS_FOR_WRITES = False
@@ -309,7 +309,7 @@ class _Append:
         result.log_append_time_ms = info.log_append_time_ms
         result.log_start_offset = info.log_start_offset
         if acks == ACKS_ALL:
-            self._waiting.wait_for_commit(result, partition, info.last_offset + 1)
+            self._waiting.wait_for_commit(result, partition, info.last_offset + 1, info.written)
         elif info.written.done:
             if info.written.error() is not None:
                 raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)

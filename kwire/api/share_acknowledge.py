@@ -10,7 +10,6 @@ acknowledgements is left out of the answer. Source: KIP-932, KIP-1222; measured 
 
 from __future__ import annotations
 
-from kwire.api.shared.leader_hints import HINTED_ERRORS, LeaderHints
 from kwire.api.shared.share_acknowledging import (
     READ_GROUP,
     READ_TOPIC,
@@ -23,6 +22,7 @@ from kwire.pending import Answer, Pending, after
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.server.context import RequestContext
+from kwire.server.leader_hints import HINTED_ERRORS, LeaderHints
 from kwire.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, ShareSession
 
 VERSIONS = (1, 2)

@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from kwire.api.shared.leader_hints import HINTED_ERRORS, LeaderHints
 from kwire.api.shared.share_acknowledging import (
     READ_GROUP,
     READ_TOPIC,
@@ -32,6 +31,7 @@ from kwire.pending import Answer, Pending
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.server.context import RequestContext
+from kwire.server.leader_hints import HINTED_ERRORS, LeaderHints
 from kwire.share.acquisition import Ask
 from kwire.share.changes import AcquireMode
 from kwire.share.delayed_fetch import DelayedShareFetch, Limits, ShareTarget

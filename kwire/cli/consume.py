@@ -5,13 +5,24 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kwire.cli import operations, record_format, share_groups
 from kwire.cli.client import Client
-from kwire.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, CommandConfig, TopicOption, named, pairs
+from kwire.cli.options import (
+    DEFAULT_BOOTSTRAP,
+    DEFAULT_REGISTRY,
+    Bootstrap,
+    CommandConfig,
+    Registry,
+    TopicOption,
+    named,
+    pairs,
+)
+from kwire.cli.records import Consumed
 from kwire.cli.records import consume as consume_records
 from kwire.client.errors import ClientError, RequestFailed
 from kwire.protocol.errors import ErrorCode
@@ -74,6 +85,11 @@ Exec = Annotated[
     ),
 ]
 
+Decoded = Annotated[
+    bool, typer.Option("--schema", help="Values as JSON, by the schemas that they name.")
+]
+DecodedKeys = Annotated[bool, typer.Option("--key-schema", help="Keys as JSON too.")]
+
 
 def consume(
     name: Annotated[str | None, typer.Argument(metavar="TOPIC", show_default=False)] = None,
@@ -98,6 +114,9 @@ def consume(
     committed: Committed = False,
     isolation: Isolation = ISOLATION_LEVELS[0],
     properties: Properties = None,
+    schema: Decoded = False,
+    key_schema: DecodedKeys = False,
+    registry: Registry = DEFAULT_REGISTRY,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     command_config: CommandConfig = None,
 ) -> None:
@@ -109,6 +128,8 @@ def consume(
     asked = ((timestamps, "%T"), (offsets, "%p:%o"), (headers, "%h"), (keys, "%k"))
     fields = [shown for is_asked, shown in asked if is_asked]
     show = _shown(layout, as_json, fields, null, pairs(properties))
+    if schema or key_schema:
+        show = _by_schemas(show, registry, values=schema, keys=key_schema)
     if share is not None or command is not None:
         has_start = from_end or from_beginning or offset is not None or bool(partition)
         _check_share(share, group, has_start or committed or isolation != ISOLATION_LEVELS[0])
@@ -133,18 +154,34 @@ def consume(
             waiting=pause.waiting,
         )
         try:
-            for printed, consumed in enumerate(records, 1):
-                sys.stdout.buffer.write(show(consumed))
-                pause.ends()
-                if printed == count:
-                    break
-        except (KeyboardInterrupt, _Idle):
-            pass
+            _print(records, show, pause, count)
         finally:
             sys.stdout.flush()
             if group is not None:
                 moved = {(wanted, index): at for index, at in positions.items()}
                 client.ask(lambda admin: admin.offsets.commit(group, moved))
+
+
+def _print(
+    records: Iterator[Consumed], show: record_format.Show, pause: _Pause, count: int
+) -> None:
+    """Until nothing comes, somebody interrupts, or `count` are printed."""
+    with contextlib.suppress(KeyboardInterrupt, _Idle):
+        for printed, consumed in enumerate(records, 1):
+            sys.stdout.buffer.write(show(consumed))
+            pause.ends()
+            if printed == count:
+                break
+
+
+def _by_schemas(
+    show: record_format.Show, registry: str, *, values: bool, keys: bool
+) -> record_format.Show:
+    from kwire.cli import schema_values
+    from kwire.cli.registry import Registry as Asked
+
+    decode = schema_values.decoding(schema_values.Schemas(Asked(registry)), values, keys)
+    return lambda consumed: show(decode(consumed))
 
 
 def _work(task: Work, bootstrap: str, command_config: str | None) -> None:

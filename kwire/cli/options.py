@@ -54,6 +54,18 @@ def changes(option: list[str] | None, unset: list[str] | None) -> dict[str, str 
     return found
 
 
+Registry = Annotated[
+    str,
+    typer.Option(
+        "--registry",
+        "-r",
+        envvar="KWIRE_REGISTRY",
+        help="Where the registry is: http://[USER:PASSWORD@]HOST:PORT.",
+    ),
+]
+DEFAULT_REGISTRY = "http://localhost:8080"
+
+
 def named(given: str | None, option: str | None, what: str) -> str:
     """The one name of `what` (topic, group), as an argument or by Kafka's option."""
     if given is not None and option is not None and given != option:

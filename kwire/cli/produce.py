@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Annotated
 
 import typer
 
 from kwire.cli import record_format
 from kwire.cli.client import Client
-from kwire.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, CommandConfig, TopicOption, named, pairs
+from kwire.cli.options import (
+    DEFAULT_BOOTSTRAP,
+    DEFAULT_REGISTRY,
+    Bootstrap,
+    CommandConfig,
+    Registry,
+    TopicOption,
+    named,
+    pairs,
+)
 from kwire.cli.records import Outgoing, Producer
 from kwire.client.errors import ClientError
 from kwire.protocol.records import Codec
@@ -20,6 +29,7 @@ BATCH_RECORDS = 500
 CHUNK_BYTES = 256 << 10
 LINE_BYTES_MAX = 64 << 20
 EXIT_INTERRUPTED = 130
+Encode = Callable[[Outgoing], Outgoing]
 _PROPERTIES = ("parse.key", "key.separator", "null.marker")
 
 
@@ -29,6 +39,37 @@ Layout = Annotated[
 ]
 Json = Annotated[
     bool, typer.Option("--json", "-J", help="As --format json: what consume --json prints.")
+]
+Separator = Annotated[
+    str | None, typer.Option("--key-separator", "-K", help="Splits key and value.")
+]
+Key = Annotated[str | None, typer.Option("--key", "-k", help="Of every record without one.")]
+Headers = Annotated[
+    list[str] | None, typer.Option("--header", "-H", help="NAME=VALUE, for every record.")
+]
+Timestamp = Annotated[
+    int | None,
+    typer.Option(
+        "--timestamp",
+        min=0,
+        max=record_format.TIMESTAMP_MAX,
+        help="Milliseconds since 1970; else now.",
+    ),
+]
+Partition = Annotated[
+    int | None, typer.Option("--partition", "-p", min=0, max=record_format.PARTITION_MAX)
+]
+Null = Annotated[str | None, typer.Option("--null", help="A key or value of this text is null.")]
+ValueSchema = Annotated[
+    str | None,
+    typer.Option(
+        "--schema",
+        help="Values are JSON by a schema of TOPIC-value: a file, which is registered there, "
+        "a version, or latest.",
+    ),
+]
+KeySchema = Annotated[
+    str | None, typer.Option("--key-schema", help="Keys by a schema of TOPIC-key.")
 ]
 Compression = Annotated[
     str,
@@ -45,30 +86,15 @@ Properties = Annotated[
 def produce(
     name: Annotated[str | None, typer.Argument(metavar="TOPIC", show_default=False)] = None,
     topic: TopicOption = None,
-    key_separator: Annotated[
-        str | None, typer.Option("--key-separator", "-K", help="Splits key and value.")
-    ] = None,
-    key: Annotated[
-        str | None, typer.Option("--key", "-k", help="Of every record without one.")
-    ] = None,
-    header: Annotated[
-        list[str] | None, typer.Option("--header", "-H", help="NAME=VALUE, for every record.")
-    ] = None,
-    timestamp: Annotated[
-        int | None,
-        typer.Option(
-            "--timestamp",
-            min=0,
-            max=record_format.TIMESTAMP_MAX,
-            help="Milliseconds since 1970; else now.",
-        ),
-    ] = None,
-    partition: Annotated[
-        int | None, typer.Option("--partition", "-p", min=0, max=record_format.PARTITION_MAX)
-    ] = None,
-    null: Annotated[
-        str | None, typer.Option("--null", help="A key or value of this text is null.")
-    ] = None,
+    key_separator: Separator = None,
+    key: Key = None,
+    header: Headers = None,
+    timestamp: Timestamp = None,
+    partition: Partition = None,
+    null: Null = None,
+    schema: ValueSchema = None,
+    key_schema: KeySchema = None,
+    registry: Registry = DEFAULT_REGISTRY,
     layout: Layout = None,
     as_json: Json = False,
     compression: Compression = "none",
@@ -95,10 +121,11 @@ def produce(
         timestamp=timestamp,
         partition=partition,
     )
+    encode = _encode(wanted, schema, key_schema, registry)
     with Client(bootstrap, command_config=command_config) as client:
         producer = Producer(client, wanted, codec)
         try:
-            for batch in batches(chunks(), read, defaults):
+            for batch in batches(chunks(), read, defaults, encode):
                 producer.send(batch)
         except KeyboardInterrupt:
             end = f"interrupted; {_count(producer.acknowledged)} acknowledged"
@@ -132,6 +159,19 @@ def _of_kafka(
     )
 
 
+def _encode(topic: str, schema: str | None, key_schema: str | None, registry: str) -> Encode | None:
+    """What makes bytes of the JSON of keys and values; None where nothing is asked."""
+    if schema is None and key_schema is None:
+        return None
+    from kwire.cli import schema_values
+    from kwire.cli.registry import Registry as Asked
+
+    schemas = schema_values.Schemas(Asked(registry))
+    key = None if key_schema is None else schemas.encoder(f"{topic}-key", key_schema)
+    value = None if schema is None else schemas.encoder(f"{topic}-value", schema)
+    return schema_values.encoding(key, value)
+
+
 def _reader(
     layout: str | None, as_json: bool, separator: bytes | None, null: bytes | None
 ) -> record_format.Read:
@@ -163,7 +203,10 @@ def _some_of_stdin() -> bytes:
 
 
 def batches(
-    data: Iterator[bytes], read: record_format.Read, defaults: Outgoing
+    data: Iterator[bytes],
+    read: record_format.Read,
+    defaults: Outgoing,
+    encode: Encode | None = None,
 ) -> Iterator[list[Outgoing]]:
     """The lines of a chunk as records, at most BATCH_RECORDS together; ClientError with a line's
     number where it is none."""
@@ -180,21 +223,31 @@ def batches(
             raise ClientError(f"line {number + len(lines) + 1}: longer than {LINE_BYTES_MAX} bytes")
         for start in range(0, len(lines), BATCH_RECORDS):
             part = lines[start : start + BATCH_RECORDS]
-            yield [_record(line, number + at, read, defaults) for at, line in enumerate(part, 1)]
+            yield [
+                _record(line, number + at, read, defaults, encode)
+                for at, line in enumerate(part, 1)
+            ]
             number += len(part)
     if begun_bytes:
-        yield [_record(b"".join(begun), number + 1, read, defaults)]
+        yield [_record(b"".join(begun), number + 1, read, defaults, encode)]
 
 
-def _record(line: bytes, number: int, read: record_format.Read, defaults: Outgoing) -> Outgoing:
+def _record(
+    line: bytes,
+    number: int,
+    read: record_format.Read,
+    defaults: Outgoing,
+    encode: Encode | None,
+) -> Outgoing:
     try:
         record = read(line.removesuffix(b"\r"))
+        whole = Outgoing(
+            key=defaults.key if record.key is None else record.key,
+            value=record.value,
+            headers=record.headers + defaults.headers,
+            timestamp=defaults.timestamp if record.timestamp is None else record.timestamp,
+            partition=record.partition if defaults.partition is None else defaults.partition,
+        )
+        return whole if encode is None else encode(whole)
     except ClientError as error:
         raise ClientError(f"line {number}: {error}") from None
-    return Outgoing(
-        key=defaults.key if record.key is None else record.key,
-        value=record.value,
-        headers=record.headers + defaults.headers,
-        timestamp=defaults.timestamp if record.timestamp is None else record.timestamp,
-        partition=record.partition if defaults.partition is None else defaults.partition,
-    )

@@ -11,7 +11,8 @@ from typing import Annotated
 import typer
 
 from kwire.cli import output
-from kwire.cli.options import AsJson
+from kwire.cli.options import DEFAULT_REGISTRY, AsJson
+from kwire.cli.options import Registry as RegistryOption
 from kwire.cli.output import Json
 from kwire.cli.registry import Registry
 from kwire.cli.verbs import Verbs
@@ -29,16 +30,6 @@ schema_app = typer.Typer(
     no_args_is_help=True,
     help="List, show, check, register, compare schemas of a registry.",
 )
-DEFAULT_URL = "http://localhost:8080"
-Url = Annotated[
-    str,
-    typer.Option(
-        "--registry",
-        "-r",
-        envvar="KWIRE_REGISTRY",
-        help="Where the registry is: http://[USER:PASSWORD@]HOST:PORT.",
-    ),
-]
 Subject = Annotated[str, typer.Argument(help="orders-value; :.team:orders-value in a context.")]
 File = Annotated[
     Path, typer.Argument(help="The schema: .avsc, .json or .proto.", exists=True, dir_okay=False)
@@ -58,7 +49,7 @@ def schema_list(
     prefix: Annotated[str, typer.Argument(help="Only subjects that begin so.")] = "",
     deleted: Annotated[bool, typer.Option("--deleted", help="Also those deleted.")] = False,
     as_json: AsJson = False,
-    registry: Url = DEFAULT_URL,
+    registry: RegistryOption = DEFAULT_REGISTRY,
 ) -> None:
     """The subjects with their versions, and the id of the last one."""
     asked = Registry(registry)
@@ -82,7 +73,7 @@ def schema_show(
     subject: Annotated[str, typer.Argument(help="A subject, or the id of a schema.")],
     version: Annotated[str, typer.Argument(help="A number, or latest.")] = "latest",
     as_json: AsJson = False,
-    registry: Url = DEFAULT_URL,
+    registry: RegistryOption = DEFAULT_REGISTRY,
 ) -> None:
     """A schema, of a subject's version or by its id; --json tells all that belongs to it."""
     asked = Registry(registry)
@@ -106,7 +97,7 @@ def schema_check(
     kind: Kind = None,
     reference: References = None,
     as_json: AsJson = False,
-    registry: Url = DEFAULT_URL,
+    registry: RegistryOption = DEFAULT_REGISTRY,
 ) -> None:
     """Whether a schema may be the next one of a subject, and why not. Exit status 1 when not."""
     body = _body(file, kind, reference)
@@ -136,7 +127,7 @@ def schema_register(
         bool, typer.Option("--normalize", help="In the form that equal schemas have.")
     ] = False,
     as_json: AsJson = False,
-    registry: Url = DEFAULT_URL,
+    registry: RegistryOption = DEFAULT_REGISTRY,
 ) -> None:
     """Make a schema the next version of a subject; one that is there already stays what it is."""
     body = _body(file, kind, reference)
@@ -158,7 +149,7 @@ def schema_diff(
     subject: Subject,
     left: Annotated[str, typer.Argument(help="A version, or a file.")],
     right: Annotated[str, typer.Argument(help="A version, a file, or latest.")] = "latest",
-    registry: Url = DEFAULT_URL,
+    registry: RegistryOption = DEFAULT_REGISTRY,
 ) -> None:
     """What differs between two versions, or between a version and a file. Exit status 1 when
     something does."""

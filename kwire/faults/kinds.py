@@ -95,7 +95,8 @@ KINDS: dict[str, Kind] = {
         Kind(
             "coordinator-loading",
             Acts.REQUEST,
-            "COORDINATOR_LOAD_IN_PROGRESS for requests to coordinators",
+            "COORDINATOR_LOAD_IN_PROGRESS for requests to coordinators, lists among them; a "
+            "Heartbeat has no error",
             "a coordinator that loads its partition after a move",
             selectors=REQUEST_SELECTORS,
         ),
@@ -220,11 +221,12 @@ KINDS: dict[str, Kind] = {
         Kind(
             "disk-slow",
             Acts.DISK,
-            "each sync of a file takes so much longer, and with `writes` each write",
+            "each sync of a file takes so much longer, and with `writes` each write to a "
+            "partition; other requests are answered meanwhile",
             "a disk that is busy or fails",
             (
                 Option("ms", "int", None, "milliseconds", least=1, most=60_000),
-                Option("writes", "bool", False, "writes too; they hold the whole broker up"),
+                Option("writes", "bool", False, "writes to partitions too"),
             ),
         ),
         Kind(

@@ -36,14 +36,20 @@ OWN_CLIENT = "kwire-testing"
 FIRST_EPOCHS = (0, -1)
 """Session epochs of a Fetch that names all its partitions."""
 
+LOADING = "coordinator-loading"
 MOVED = {
     "leader-moved": ErrorCode.NOT_LEADER_OR_FOLLOWER,
-    "coordinator-loading": ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    LOADING: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     "coordinator-moved": ErrorCode.NOT_COORDINATOR,
 }
 """The codes of faults that meet every API that may carry them."""
-NEVER_MOVED = frozenset((ApiKey.FIND_COORDINATOR, ApiKey.LIST_GROUPS, ApiKey.LIST_TRANSACTIONS))
+COORDINATORS = frozenset((LOADING, "coordinator-moved"))
+NEVER_LOADING = frozenset((ApiKey.FIND_COORDINATOR,))
 """They ask no coordinator."""
+NEVER_MOVED = NEVER_LOADING | {ApiKey.LIST_GROUPS, ApiKey.LIST_TRANSACTIONS}
+"""Lists are what is here; nobody says that a part of them is elsewhere."""
+TOLD_TO_TRANSACTIONS_FROM = 2
+"""Below this version a TxnOffsetCommit has COORDINATOR_NOT_AVAILABLE from one that loads."""
 BY_LEADERS = frozenset(
     (
         *(ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.LIST_OFFSETS, ApiKey.DELETE_RECORDS),
@@ -204,7 +210,8 @@ def _meets_api(rule: Rule, api_key: int) -> bool:
     if name == "leader-moved":
         return api_key in BY_LEADERS
     if name in MOVED:
-        return api_key in apis_with(MOVED[name]) and api_key not in NEVER_MOVED
+        spared = NEVER_LOADING if name == LOADING else NEVER_MOVED
+        return api_key in apis_with(MOVED[name]) and api_key not in spared
     return not rule.kind.apis or any(API_BY_NAME[one] == api_key for one in rule.kind.apis)
 
 
@@ -214,9 +221,18 @@ def _concerns(rule: Rule, asked: Asked) -> bool:
         return follower >= 0 and rule.number("replica") in (-1, follower)
     if follower >= 0 or asked.is_of_node:
         return False
+    if rule.kind.name in COORDINATORS and _is_of_share_coordinator(asked.request):
+        return False
     return (rule.group is None or rule.group in groups_of(asked.request)) and (
         rule.transactional_id is None
         or rule.transactional_id in transactional_ids_of(asked.request)
+    )
+
+
+def _is_of_share_coordinator(request: Message) -> bool:
+    """Offsets by topic, where the group's coordinator is not asked."""
+    return isinstance(request, m.DescribeShareGroupOffsetsRequest) and all(
+        group.topics is not None for group in request.groups
     )
 
 
@@ -248,12 +264,24 @@ def _chooser(rule: Rule) -> Chosen:
 def _refused(rule: Rule, asked: Asked, chosen: Chosen) -> Refused | None:
     """The error of a rule in the response of this request; None where it cannot carry it."""
     code = rule.code if rule.kind.name == "error" else MOVED[rule.kind.name]
-    for place in places_of(asked.api_key, code, asked.api_version):
+    places = places_of(asked.api_key, code, asked.api_version)
+    if rule.kind.name == LOADING:
+        code = _code_while_loading(asked)
+    for place in places:
         if not place.asked and rule.topic is None:
             return Refused(place, code, chosen, rule.is_on("after"))
         if place.asked and has_entries(asked.request, place.asked):
             return Refused(place, code, chosen, rule.is_on("after"))
     return None
+
+
+def _code_while_loading(asked: Asked) -> ErrorCode:
+    if asked.api_key == ApiKey.HEARTBEAT:
+        return ErrorCode.NONE  # who was a member is taken for one
+    is_old = asked.api_version < TOLD_TO_TRANSACTIONS_FROM
+    if asked.api_key == ApiKey.TXN_OFFSET_COMMIT and is_old:
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE
+    return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
 
 def _add(plan: Plan, rule: Rule, asked: Asked, chosen: Chosen) -> None:

@@ -391,7 +391,7 @@ def decode_batches(data: bytes | memoryview) -> Iterator[MetadataBatch]:
     for position, header in records.iterate_headers(data):
         metadata: list[MetadataRecord] = []
         if not header.is_control:
-            for record in records.read_batch(data, position):
+            for record in records.read_batch(data, position, header):
                 check(record.value is not None, f"metadata record {record.offset} has no value")
                 assert record.value is not None
                 metadata.append(decode_record(record.value)[0])

@@ -30,7 +30,8 @@ class _Unsynced:
 
 
 class FaultyFiles(SystemFiles):
-    """`is_full`: writes fail with ENOSPC. A sync takes `sync_ms` longer, a write `write_ms`.
+    """`is_full`: writes fail with ENOSPC. A sync takes `sync_ms` longer; a write to a log waits
+    `write_delay_ms`, and the loop does not (`write_buffer.py`).
 
     With `is_synced` off nothing is synced really: a temporary directory need not outlive this
     machine. What a loss of power would take is the same.
@@ -40,7 +41,7 @@ class FaultyFiles(SystemFiles):
         super().__init__()
         self.is_full = False
         self.sync_ms = 0
-        self.write_ms = 0
+        self.write_delay_ms = 0
         self._is_synced = is_synced
         self._paths: dict[int, str] = {}
         self._unsynced: dict[str, _Unsynced] = {}
@@ -60,8 +61,6 @@ class FaultyFiles(SystemFiles):
     def pwritev(self, handle: int, buffers: Sequence[Buffer], position: int) -> int:
         path = self._paths.get(handle, "")
         self._check_space(path)
-        if self.write_ms:
-            time.sleep(self.write_ms / 1000)
         unsynced = self._unsynced.get(path)
         if unsynced is None:
             unsynced = self._unsynced[path] = _Unsynced(self.size(handle))

@@ -31,6 +31,11 @@ IOV_MAX = 1024  # the kernel's limit of buffers in one vectored call
 class Files(Protocol):
     """The seam: what a disk can do. Paths are absolute or relative to the working directory."""
 
+    @property
+    def write_delay_ms(self) -> int:
+        """So long a write to a log waits before it is made: 0 but for faults on command."""
+        ...
+
     def open(self, path: str, *, create: bool = False, writable: bool = True) -> int: ...
     def close(self, handle: int) -> None: ...
     def pread(self, handle: int, size_bytes: int, position: int) -> bytes: ...
@@ -123,6 +128,7 @@ class SystemFiles:
     """The operating system's files."""
 
     syncs_in_parallel = True
+    write_delay_ms = 0
 
     def __init__(self) -> None:
         self._windows: dict[int, tuple[int, memoryview]] = {}

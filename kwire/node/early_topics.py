@@ -29,6 +29,7 @@ class EarlyTopics:
         self._missing: list[str] = config[SETTING]
         self._creation = creation
         self._there: Pending[None] = Pending()
+        self._publishing = publishing
         if self._missing:
             publishing.add_last(self._published)
 
@@ -55,4 +56,5 @@ class EarlyTopics:
         if self._missing:
             self._missing = [name for name in self._missing if name not in image.topics.by_name]
             if not self._missing:
-                self._there.complete(None)
+                followed = self._publishing.followed()
+                followed.add_done_callback(lambda _: self._there.complete(None))

@@ -201,7 +201,7 @@ class NodeFaults:
         slow = [rule for rule in disk if rule.kind.name == "disk-slow"]
         self._files.is_full = any(rule.kind.name == "disk-full" for rule in disk)
         self._files.sync_ms = sum(rule.number("ms") for rule in slow)
-        self._files.write_ms = sum(rule.number("ms") for rule in slow if rule.is_on("writes"))
+        self._files.write_delay_ms = sum(rule.number("ms") for rule in slow if rule.is_on("writes"))
         self._clock.skew_ms = sum(rule.number("ms") for rule in faults.here(Acts.CLOCK))
 
     # -- what is done at once

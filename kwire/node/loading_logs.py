@@ -19,6 +19,8 @@ from kwire.log.directories.loading import ExpectedTopic, Opening
 from kwire.log.directories.manager import LogManager
 from kwire.log.files import SystemFiles
 from kwire.node.start_error import StartError
+from kwire.node.waiting import end_of
+from kwire.pending import Pending
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -85,7 +87,7 @@ class LogLoading:
         *,
         broker_id: int,
         image: Callable[[], MetadataImage],
-        loaded: Callable[[], None],
+        loaded: Callable[[], Pending[None]],
     ) -> None:
         self._loop = loop
         self._config = config
@@ -105,7 +107,7 @@ class LogLoading:
             if self._expected(log.topic, log.partition) != log.topic_id:
                 self._logs.delete(log.topic, log.partition)  # it was deleted meanwhile
         warn_of_missing(self._logs, self._image(), self._broker_id)
-        self._loaded()
+        await end_of(self._loop, self._loaded())
 
     def _expected(self, topic: str, index: int) -> bytes | None:
         """The id of the topic whose partition has a replica here."""

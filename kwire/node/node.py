@@ -38,6 +38,7 @@ from kwire.node.directory_failures import DirectoryFailures
 from kwire.node.directory_identities import DirectoryIdentities
 from kwire.node.early_topics import EarlyTopics
 from kwire.node.failure import Failure
+from kwire.node.followed_answers import FollowedAnswers
 from kwire.node.health import health_of
 from kwire.node.host_name import reachable_name
 from kwire.node.http_side import bind, make_http_side, serve
@@ -114,7 +115,7 @@ class Node:
         self.logins = Logins(loop, self.dynamic_config, self.random, self.clock, lambda: self.image)
         self.published = self._make_published()
         self.acls = PublishedAcls(config, loop.call_soon)
-        self.publishing = Publishing()
+        self.publishing = Publishing(loop)
         self.buffer_pool = BufferPool(receive_bytes_max(config))
         self.deadlines = DeadlineHeap(loop)
         self.workers = workers_of(loop, new_executor, is_real=files is None)
@@ -173,6 +174,7 @@ class Node:
         if self.http is not None:
             await self.http.stop()
         await self._stopping.run()
+        await self.schema_checks.close()
         if self.audit is not None:
             self.audit.close()
 
@@ -448,7 +450,8 @@ class Node:
     def _make_parts(self) -> Parts:
         """What API handlers may use."""
         read = self.dynamic_config, self.replicas, self.peers, self.published
-        self.schema_checks = NodeSchemaChecks(*read, self.workers.scheduler, self._now_ms)
+        runs = self.workers.scheduler, self._now_ms, self.loop
+        self.schema_checks = NodeSchemaChecks(*read, *runs)
         config = self.config
         return Parts(
             broker_id=self.broker_id,
@@ -461,7 +464,7 @@ class Node:
             deadlines=self.deadlines,
             metadata=self.published,
             quorum=self.metadata,
-            forwarder=self.controller_channel,
+            forwarder=FollowedAnswers(self.controller_channel, self.publishing.followed),
             ask_controller=self.controller_requests.execute,
             authorizer=audited(self.acls.authorizer, self.audit),
             replicas=self.replicas,
@@ -584,6 +587,7 @@ class Node:
             requesters=(self.controller_registration, self.coordinators),
             listeners=self.listeners,
             replicators=(
+                self.publishing,
                 self.replication,
                 self.replica_directories,
                 self.replicas,

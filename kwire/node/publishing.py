@@ -1,31 +1,61 @@
-"""Committed metadata on its way to the parts of a node."""
+"""Committed metadata on its way to the parts of a node.
+
+What follows a change may take long: a log for each of 2,000 new partitions. So it is work that is
+done in slices, one a turn of the loop, and changes that are published meanwhile wait behind it. A
+change of usual size is followed in the turn that publishes it.
+"""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
+from typing import Protocol
 
+from kwire.coordinator.shard_interface import Loop
 from kwire.kraft.images.image_publisher import Publisher
 from kwire.kraft.images.metadata_image import MetadataDelta, MetadataImage
+from kwire.pending import Pending, after
+
+
+class Follower(Protocol):
+    """Acts on a change: at once, or by an iterator that yields between its slices."""
+
+    def __call__(self, delta: MetadataDelta, image: MetadataImage, /) -> Iterator[None] | None: ...
+
+
+class _Work:
+    """What followers do for one change."""
+
+    __slots__ = ("done", "slices")
+
+    def __init__(self, slices: Iterator[None]) -> None:
+        self.slices = slices
+        self.done: Pending[None] = Pending()
 
 
 class Publishing:
     """Calls listeners with every change, in the order in which they were added: first those of
-    `add`, then those of `add_follower`, then those of `add_last`.
+    `add`, then those of `add_last`, and in between those of `add_follower`, which may take turns.
 
     Followers act on topics and brokers, for which the logs have to be loaded: they hear of changes
-    only once `begin_following` has given them the whole image.
+    only once `begin_following` has given them the whole image. Each hears of a change when the one
+    before it has done all it does for it, and of the next change behind that. They are handed the
+    newest image, which may be newer than the change.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, loop: Loop) -> None:
+        self._loop = loop
         self._first: list[Publisher] = []
-        self._followers: list[Publisher] = []
+        self._followers: list[Follower] = []
         self._last: list[Publisher] = []
+        self._works: deque[_Work] = deque()
         self.is_following = False
+        self._is_closed = False
 
     def add(self, listener: Publisher) -> None:
         self._first.append(listener)
 
-    def add_follower(self, listener: Publisher) -> None:
+    def add_follower(self, listener: Follower) -> None:
         self._followers.append(listener)
 
     def add_last(self, listener: Publisher) -> None:
@@ -35,16 +65,52 @@ class Publishing:
         """Tell of committed metadata."""
         for listener in self._first:
             listener(delta, image)
-        if self.is_following:
-            for listener in self._followers:
-                listener(delta, image)
+        if self.is_following and not self._is_closed:
+            self._works.append(_Work(self._follow(delta, image)))
+            if len(self._works) == 1:
+                self._go_on()
         for listener in self._last:
             listener(delta, image)
 
-    def begin_following(self, image: MetadataImage) -> None:
+    def begin_following(self, image: MetadataImage) -> Pending[None]:
         """The logs are loaded: followers hear of everything in the image as new."""
         self.is_following = True
         self.publish(full_delta(image), image)
+        return self.followed()
+
+    def followed(self) -> Pending[None]:
+        """Done once followers have done all they do for what is published so far."""
+        if not self._works:
+            return Pending.completed(None)
+        return after(self._works[-1].done, Pending.result)
+
+    def close(self) -> None:
+        """Nothing is followed any more, and nobody waits for it."""
+        self._is_closed = True
+        while self._works:
+            self._works.popleft().done.complete(None)
+
+    def _follow(self, delta: MetadataDelta, image: MetadataImage) -> Iterator[None]:
+        for listener in self._followers:
+            slices = listener(delta, image)
+            if slices is not None:
+                yield from slices
+
+    def _go_on(self) -> None:
+        """One slice of the oldest change."""
+        if not self._works:
+            return  # closed
+        work = self._works[0]
+        is_done = True
+        try:
+            is_done = next(work.slices, True) is True
+        finally:
+            if is_done:
+                self._works.popleft()
+            if self._works:
+                self._loop.call_soon(self._go_on)
+            if is_done:
+                work.done.complete(None)
 
 
 def full_delta(image: MetadataImage) -> MetadataDelta:

@@ -5,6 +5,7 @@ Nothing of it is made, and no library of schemas is loaded, before a topic asks 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,7 @@ from kwire.replica.manager import ReplicaManager
 from kwire.schemas.validation.rules import VALIDATION, TopicRules, rules_of
 
 if TYPE_CHECKING:
+    from kwire.node.schema_reading import SchemaReading
     from kwire.schemas.validation.checks import SchemaChecks
     from kwire.schemas.validation.follower import Page
 
@@ -41,11 +43,14 @@ class NodeSchemaChecks:
         metadata: PublishedMetadata,
         new_scheduler: Callable[[str], LoopScheduler],
         now_ms: Callable[[], int],
+        loop: asyncio.AbstractEventLoop,
     ) -> None:
         self._config = config
         self._topic = _SchemasTopic(replicas, peers, metadata)
         self._new_scheduler = new_scheduler
         self._now_ms = now_ms
+        self._loop = loop
+        self._reading: SchemaReading | None = None
         self._checks: SchemaChecks | None = None
         self.topics: dict[str, TopicRules] = {}
 
@@ -65,13 +70,20 @@ class NodeSchemaChecks:
     def check(self, topic: str, records: Buffer, header: BatchHeader) -> Answer[None]:
         """None when every record of a batch has the schema its topic asks for."""
         if self._checks is None:
+            from kwire.node.schema_reading import SchemaReading
             from kwire.schemas.validation.checks import SchemaChecks
             from kwire.schemas.validation.follower import Follower
 
+            self._reading = SchemaReading(self._loop, self._new_scheduler)
             scheduler = self._new_scheduler("kwire-schemas")
             follower = Follower(self._topic, scheduler)
-            self._checks = SchemaChecks(follower, scheduler, self._now_ms)
+            self._checks = SchemaChecks(follower, scheduler, self._now_ms, self._reading.read)
         return self._checks.check(self.topics[topic], records, header)
+
+    async def close(self) -> None:
+        """No more schemas are parsed; nothing raises."""
+        if self._reading is not None:
+            await self._reading.close()
 
 
 class _SchemasTopic:

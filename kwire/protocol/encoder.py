@@ -24,7 +24,7 @@ from kwire.protocol.errors import EncodeError, UnsupportedVersionError
 from kwire.protocol.source import FORMATS, Writer, is_flexible
 from kwire.protocol.varint import ONE_BYTE, encode_uvarint, read_uvarint
 
-__all__ = ["build_element_encoder", "build_encoder", "build_frame_encoder"]
+__all__ = ["EncoderWriter", "build_element_encoder", "build_encoder", "build_frame_encoder"]
 
 Classes: TypeAlias = dict[str, Any]
 """The classes of a message's structs by name, the root's included."""
@@ -36,7 +36,7 @@ _TAG_OF = itemgetter(0)
 
 def build_encoder(message: schema.Message, version: int, classes: Classes) -> Function:
     """The encoder of `message` at `version`."""
-    return _EncoderWriter(message, version, classes).build()
+    return EncoderWriter(message, version, classes).build()
 
 
 def tag_head(tag: int, size_bytes: int) -> bytes:
@@ -91,7 +91,7 @@ def build_element_encoder(
     message: schema.Message, version: int, classes: Classes, array: str
 ) -> Function:
     """The function (elements, parts) for elements of an array of the message's root."""
-    return _EncoderWriter(message, version, classes).build_elements(array)
+    return EncoderWriter(message, version, classes).build_elements(array)
 
 
 def build_frame_encoder(
@@ -99,10 +99,12 @@ def build_frame_encoder(
 ) -> Function:
     """The function (message, parts, count, elements) that takes the elements of an array of the
     message's root as bytes."""
-    return _EncoderWriter(message, version, classes, encoded=array).build()
+    return EncoderWriter(message, version, classes, encoded=array).build()
 
 
-class _EncoderWriter(Writer):
+class EncoderWriter(Writer):
+    """Writes one encoder; who asks more of the fields on the way overrides the three hooks."""
+
     def __init__(
         self, message: schema.Message, version: int, classes: Classes, encoded: str = ""
     ) -> None:
@@ -145,6 +147,7 @@ class _EncoderWriter(Writer):
             write_tags=write_tags,
         )
         self.line("w = []")
+        self._begin()
         with self.block("try:"):
             write()
             self._flush()
@@ -152,7 +155,17 @@ class _EncoderWriter(Writer):
             self.line(f"raise EncodeError({explained}) from error")
         with self.block("if w:"):
             self.line("parts.append(b''.join(w))")
+        self._end()
         return self.function("encode", arguments, f"encoder of {self.label}")
+
+    def _begin(self) -> None:
+        """In front of everything."""
+
+    def _end(self) -> None:
+        """Behind everything."""
+
+    def _counted(self, field: schema.Field, count: str, usual: int) -> None:
+        """`count` of an array is known; of one element it is `usual`."""
 
     # Runs of fields of fixed size
 
@@ -380,6 +393,7 @@ class _EncoderWriter(Writer):
         else:
             self._check_present(name, field)
             self.line(f"{count} = len({name}){more}")
+        self._counted(field, count, 2 if self._flexible else 1)
         self._length("B" if self._flexible else "i", count)
         if field.type in FORMATS and field.type != "uuid":
             with self.block(f"if {name}:"):

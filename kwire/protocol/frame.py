@@ -29,6 +29,7 @@ from kwire.protocol.varint import read_uvarint
 __all__ = [
     "RequestHeader",
     "decode_response",
+    "encode_answer",
     "encode_request",
     "encode_response",
     "has_flexible_request_header",
@@ -131,15 +132,30 @@ def encode_request(
     return _with_head(head, parts)
 
 
-def encode_response(api_key: int, version: int, correlation_id: int, response: Any) -> Parts:
+def encode_response(api_key: int, version: int, correlation_id: int, response: Message) -> Parts:
     """A whole frame, size included, as buffers to be written one after another."""
-    parts: Parts = response.encode_parts(version)
+    parts = response.encode_parts(version)
     size = len(parts[0]) if len(parts) == 1 else sum(map(len, parts))
     if version >= _FLEXIBLE_RESPONSE_FROM.get(api_key, NEVER):
         head = _FLEXIBLE_RESPONSE_HEAD.pack(size + 5, correlation_id)
     else:
         head = _RESPONSE_HEAD.pack(size + 4, correlation_id)
     return _with_head(head, parts)
+
+
+def encode_answer(
+    api_key: int, version: int, correlation_id: int, response: Any, parts: Parts
+) -> bool:
+    """As `encode_response`, into `parts`, which are empty: whether the response has other error
+    codes than usual (`Message.encode_answer`)."""
+    is_unusual: bool = response.encode_answer(version, parts)
+    size = len(parts[0]) if len(parts) == 1 else sum(map(len, parts))
+    if version >= _FLEXIBLE_RESPONSE_FROM.get(api_key, NEVER):
+        head = _FLEXIBLE_RESPONSE_HEAD.pack(size + 5, correlation_id)
+    else:
+        head = _RESPONSE_HEAD.pack(size + 4, correlation_id)
+    _with_head(head, parts)
+    return is_unusual
 
 
 def decode_response(api_key: int, version: int, buffer: Buffer) -> tuple[int, Any]:

@@ -38,6 +38,8 @@ Decode = Callable[[memoryview, int], tuple[Any, int]]
 """(view, position) -> (message, position behind it): the decoder of a message's version."""
 Encode = Callable[["Message", Parts], None]
 """Appends what a message is at a version to the parts."""
+EncodeAnswer = Callable[["Message", Parts], bool]
+"""The same of a response, and whether it is an unusual one (`answer_encoder.py`)."""
 Self = TypeVar("Self", bound="Struct")
 SelfMessage = TypeVar("SelfMessage", bound="Message")
 Value = TypeVar("Value")
@@ -182,6 +184,7 @@ class Message(Struct):
     """The classes of the structs by name, the message's own included."""
     _decoders: ClassVar[dict[int, Decode]] = {}
     _encoders: ClassVar[dict[int, Encode]] = {}
+    _answer_encoders: ClassVar[dict[int, EncodeAnswer]] = {}
     _array_encoders: ClassVar[dict[tuple[bool, str, int], Callable[..., None]]] = {}
 
     def __init_subclass__(cls, bare: bool = False) -> None:
@@ -191,6 +194,7 @@ class Message(Struct):
         cls.STRUCTS = {struct.__name__: struct for struct in (*structs, cls)}
         cls._decoders = {}
         cls._encoders = {}
+        cls._answer_encoders = {}
         cls._array_encoders = {}
 
     @classmethod
@@ -256,6 +260,21 @@ class Message(Struct):
         encode = self._encoders.get(version) or self.encoder(version)
         encode(self, parts)
         return parts
+
+    def encode_answer(self, version: int, parts: Parts) -> bool:
+        """Append what `encode_parts` gives to `parts`: whether the response has other error codes
+        than one NONE at the top and one inside, where its API has such."""
+        encode = self._answer_encoders.get(version) or self._answer_encoder(version)
+        return encode(self, parts)
+
+    @classmethod
+    def _answer_encoder(cls, version: int) -> EncodeAnswer:
+        from kwire.protocol.answer_encoder import build_answer_encoder
+
+        cls._check_version(version)
+        function: EncodeAnswer = build_answer_encoder(cls.SCHEMA, version, cls.STRUCTS)
+        cls._answer_encoders[version] = function
+        return function
 
     def encode(self, version: int) -> bytes:
         """The message as bytes; raises as `encode_parts`."""

@@ -125,7 +125,7 @@ class Partition:
         self._commit_order = 0
         self._unseen: deque[tuple[int, int]] = deque()  # (end offset, bytes) above the mark
         self._awaited: Pending[None] | None = None  # the write that the last append waits for
-        self._shared_write = SharedWrite(0, 0)  # that one
+        self._shared_write = SharedWrite(0, 0, 0)  # that one
 
     def __repr__(self) -> str:
         return f"Partition({self.topic}-{self.index})"
@@ -192,9 +192,8 @@ class Partition:
 
         `may_wait` and `checked` as in PartitionLog.append_as_leader.
         """
-        traffic = self.traffic
         if checked is None:  # else it was here before
-            traffic.produce_requests += 1
+            self.traffic.produce_requests += 1
         log = self.check_append(acks, leader_epoch)
         state = self.state
         info = log.append_as_leader(
@@ -207,16 +206,13 @@ class Partition:
             may_wait=may_wait,
             checked=checked,
         )
+        written = info.written
         if info.duplicate:
-            traffic.messages_in += info.last_offset - info.base_offset + 1
-        else:
-            traffic.messages_in += info.record_count
-            traffic.bytes_in += info.size_bytes
-            written = info.written
-            if not written.done:
-                self._await(written, info.last_offset + 1, info.size_bytes)
-            elif written.error() is None:
-                self._written(info.last_offset + 1, info.size_bytes)
+            self.traffic.messages_in += info.last_offset - info.base_offset + 1
+        elif not written.done:
+            self._await(written, info.base_offset, info.last_offset + 1, info.size_bytes)
+        elif written.error() is None:
+            self._written(info.base_offset, info.last_offset + 1, info.size_bytes)
         return info
 
     def append_usual(self, batch: memoryview, acks: int, wall_ms: int) -> BatchHeader | None:
@@ -237,12 +233,9 @@ class Partition:
         if appended is None:
             return None
         header, written = appended
-        count, size_bytes = header.last_offset_delta + 1, header.size_bytes
-        traffic = self.traffic
-        traffic.produce_requests += 1
-        traffic.messages_in += count
-        traffic.bytes_in += size_bytes
-        self._await(written, header.base_offset + count, size_bytes)
+        first = header.base_offset
+        self.traffic.produce_requests += 1
+        self._await(written, first, first + header.last_offset_delta + 1, header.size_bytes)
         return header
 
     def share_write(self, waiter: WriteWaiter) -> None:
@@ -266,15 +259,15 @@ class Partition:
             )
         return log
 
-    def _await(self, written: Pending[None], end: int, size_bytes: int) -> None:
-        """Take notice of a write once, however many appends share it."""
+    def _await(self, written: Pending[None], first: int, end: int, size_bytes: int) -> None:
+        """Take notice of a write once, however many appends share it: one behind the other."""
         if written is self._awaited:
             shared = self._shared_write
             shared.end = end
             shared.size_bytes += size_bytes
             return
         self._awaited = written
-        self._shared_write = shared = SharedWrite(end, size_bytes)
+        self._shared_write = shared = SharedWrite(first, end, size_bytes)
         written.add_done_callback(lambda done: self._write_done(done, shared))
 
     def effective_min_isr(self) -> int:
@@ -287,7 +280,7 @@ class Partition:
         if done is self._awaited:
             self._awaited = None
         if done.error() is None:
-            self._written(shared.end, shared.size_bytes)
+            self._written(shared.first, shared.end, shared.size_bytes)
             if shared.waiters:
                 shared.written(
                     self.state.high_watermark, self.log is None or self.enough_replicas()
@@ -296,8 +289,12 @@ class Partition:
             self.end_waiting(ErrorCode.KAFKA_STORAGE_ERROR)
             shared.failed(ErrorCode.KAFKA_STORAGE_ERROR)
 
-    def _written(self, end: int, size_bytes: int) -> None:
-        """Our log is written up to `end`; on a partition alone that is the high watermark."""
+    def _written(self, first: int, end: int, size_bytes: int) -> None:
+        """What was appended from `first` on is written, our log up to `end`; on a partition alone
+        that is the high watermark."""
+        traffic = self.traffic
+        traffic.messages_in += end - first
+        traffic.bytes_in += size_bytes
         if not self.is_leader:
             return
         if not self.state.followers:

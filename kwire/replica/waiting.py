@@ -61,11 +61,13 @@ class WriteWaiter(Protocol):
 
 
 class SharedWrite:
-    """What one write of a partition has: its end offset, bytes, and who waits for it, in order."""
+    """What one write of a partition has: its first offset, its end, bytes, and who waits for it,
+    in order."""
 
-    __slots__ = ("end", "size_bytes", "waiters")
+    __slots__ = ("end", "first", "size_bytes", "waiters")
 
-    def __init__(self, end: int, size_bytes: int) -> None:
+    def __init__(self, first: int, end: int, size_bytes: int) -> None:
+        self.first = first
         self.end = end
         self.size_bytes = size_bytes
         self.waiters: list[WriteWaiter] = []

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING
 
 from kwire.pending import Pending
 from kwire.protocol.errors import EncodeError, MalformedError
-from kwire.protocol.frame import encode_response, parse_request_header
+from kwire.protocol.frame import encode_answer, parse_request_header
+from kwire.protocol.structs import Parts
 from kwire.security.authorizer import ANONYMOUS
 from kwire.server.connection_setup import ConnectionSetup, hands_to_kernel
 from kwire.server.context import DISCONNECT, NO_REPLY, RequestContext, Response
@@ -28,8 +29,8 @@ from kwire.server.dispatch import Route
 from kwire.server.plain_requests import PlainRequests
 from kwire.server.replying_connection import ReplyingConnection
 from kwire.server.request_steps import plain_allowed
-from kwire.server.sliced_response import SlicedResponse
-from kwire.server.slots import BETWEEN, HELD, MUTED, WRITES, Buffers, Slot
+from kwire.server.slots import BETWEEN, HELD, MUTED, WRITES, NoRequest, Slot
+from kwire.server.unbound_client import UnboundClient
 from kwire.server.watched_requests import MUTATIONS, WatchedRequests
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ class BrokerConnection(ReplyingConnection):
         "_refusal",
         "_route",
         "_setup",
+        "_unbound",
         "_watched",
         "bytes_stored",
         "client_software_name",
@@ -100,6 +102,8 @@ class BrokerConnection(ReplyingConnection):
         """What binds the client of the newest request."""
         self._known_clients: KnownClients | None = None
         """Their rates, where nothing but quotas is attached to the arrival step."""
+        self._unbound: UnboundClient | None = None
+        """Where nothing but quotas is in the way of plain roads: who is not held to them."""
         self._passes_arrival = True
         """Whether nothing is attached to the arrival step but quotas."""
         self._watched = WatchedRequests(setup.steps, setup.loop)
@@ -147,7 +151,7 @@ class BrokerConnection(ReplyingConnection):
         return bool(self._slots or self._queue)
 
     def _end_if_answered(self) -> None:
-        if not self._slots and not self._queue and not self._closed:
+        if self._ended and not (self._slots or self._queue or self._closed):
             self.close("the client has ended it, everything is answered", logging.DEBUG)
 
     def closed(self) -> None:
@@ -220,11 +224,13 @@ class BrokerConnection(ReplyingConnection):
     def recompute_plain(self) -> None:
         """An input of `plain_allowed` has changed, or who the client is."""
         self._watched.forget()
-        self.rates = self._known_clients = None
+        self.rates = self._known_clients = self._unbound = None
         steps = self._setup.steps
         self._passes_arrival = self.is_authenticated and not steps.has_hooks
         if steps.quotas is not None and self._passes_arrival:
-            self._known_clients = steps.quotas.known_clients(self.principal)
+            self._known_clients = known = steps.quotas.known_clients(self.principal)
+            if plain_allowed(steps.inputs._replace(has_quotas=False), True):
+                self._unbound = UnboundClient(known)
         self.plain_allowed = plain_allowed(steps.inputs, self.is_authenticated)
 
     # -- receiving
@@ -234,13 +240,9 @@ class BrokerConnection(ReplyingConnection):
             self._in_batch = True
             self.turn_s = self.last_active_s = self._loop.time()
         if self._blocking is None and not self._queue and not self._writing_paused:
-            if self.plain_allowed:
-                if not (slots := self._slots):
-                    answer = self._plain.answer(self, frame)
-                elif len(slots) < UNANSWERED_REQUESTS_MAX - 1:
-                    answer = self._plain.answer_later(self, frame)
-                else:
-                    answer = None
+            unbound = self._unbound
+            if self.plain_allowed or (unbound is not None and unbound.asks(self, frame)):
+                answer = self._plain.answer(self, frame, len(self._slots))
                 if answer is not None:
                     if answer:
                         self._emit([answer])
@@ -272,7 +274,7 @@ class BrokerConnection(ReplyingConnection):
     def _refuse(self, reason: str) -> None:
         """Close after the replies of everything before."""
         self.stop_cutting()
-        slot = Slot(None)
+        slot = NoRequest()
         slot.done = True
         slot.disconnect = reason
         self._slots.append(slot)
@@ -335,14 +337,13 @@ class BrokerConnection(ReplyingConnection):
             self._wait_for(Slot(context, counts, timed), context, outcome)
         elif outcome is not NO_REPLY:
             if not self._slots and outcome is not DISCONNECT:
-                parts = self._encoded(context, outcome)
+                parts = self._encoded(context, outcome, counts)
                 if parts is not None:
-                    count = counts.count  # in two steps: CPython is quicker at it
-                    count(context.api_version, outcome)
                     if timed is not None:
                         counts.ended(timed)
                     self._emit(parts)
                     return
+                outcome = DISCONNECT
             self._answer_in_turn(Slot(context, counts, timed), outcome)
         else:
             self._unanswered(context, counts, timed)
@@ -438,19 +439,26 @@ class BrokerConnection(ReplyingConnection):
         self._setup.dispatcher.route_local(context.api_key).counts.throttled(wait_ms)
         self._throttle(wait_ms)
 
-    def _encoded(self, context: RequestContext, outcome: Response) -> Buffers | None:
-        """The framed response; None, with a line in the log, for one that cannot be sent."""
-        parts: Buffers | None
+    def _encoded(
+        self, context: RequestContext, outcome: Response, counts: RequestCounts
+    ) -> Parts | None:
+        """The framed response, which is counted; None, with a line in the log, for one that cannot
+        be sent."""
         is_watched = self._watched.open
         if is_watched:
             self._charge(context, outcome)
+        version = context.api_version
+        parts: Parts = []
         try:
-            parts = encode_response(
-                context.api_key, context.api_version, context.correlation_id, outcome
-            )
+            if encode_answer(context.api_key, version, context.correlation_id, outcome, parts):
+                counts.count_unusual(version, outcome)
+            else:
+                counts.numbers[version] += 1  # written out: it is nearly every request
         except EncodeError as error:
             logger.error("a response cannot be sent: %s", error)
-            parts = None
+            if is_watched:
+                self._watched.responds(context, outcome, None)
+            return None
         if is_watched:
             self._watched.responds(context, outcome, parts)
         return parts
@@ -483,8 +491,7 @@ class BrokerConnection(ReplyingConnection):
     def _replied(self) -> None:
         if self._blocking is WRITES:
             self._writes_seen()
-        if self._ended:
-            self._end_if_answered()
+        self._end_if_answered()
 
     def _is_held_back(self, body: memoryview) -> bool:
         """Whether this request starts later: when all that was written before it can be seen."""
@@ -539,8 +546,7 @@ class BrokerConnection(ReplyingConnection):
             reason, self._refusal = self._refusal, None
             self._refuse(reason)
         self._adjust_reading()
-        if self._ended:
-            self._end_if_answered()
+        self._end_if_answered()
 
     # -- answering
 
@@ -552,7 +558,6 @@ class BrokerConnection(ReplyingConnection):
     def _answer(self, slot: Slot, outcome: Response) -> None:
         context, counts = slot.context, slot.counts
         assert context is not None
-        assert counts is not None
         slot.done = True
         parts = None
         if outcome is NO_REPLY or outcome is DISCONNECT:
@@ -560,13 +565,8 @@ class BrokerConnection(ReplyingConnection):
                 self._charge(context, outcome)
                 self._watched.responds(context, outcome, None)
             counts.count_any(context.api_version, outcome)
-        elif (parts := self._encoded(context, outcome)) is None:
+        elif (parts := self._encoded(context, outcome, counts)) is None:
             counts.count_any(context.api_version, DISCONNECT)
-        elif isinstance(outcome, SlicedResponse):
-            counts.count_sliced(context.api_version, outcome)
-        else:
-            count = counts.count
-            count(context.api_version, outcome)
         if slot.timed is not None:
             counts.ended(slot.timed)
         if outcome is not NO_REPLY:

@@ -17,6 +17,7 @@ shorter way for its usual request has a function `plain_road` (`plain_requests.p
 
 from __future__ import annotations
 
+import functools
 import importlib
 import importlib.util
 import logging
@@ -289,6 +290,7 @@ def unsupported_api_versions(counts: RequestCounts) -> Route:
     )
 
 
+@functools.cache
 def module_name(api_name: str) -> str:
     """`OffsetForLeaderEpoch` -> `offset_for_leader_epoch`."""
     letters = []
@@ -319,6 +321,7 @@ def declared_authorization(api_key: int, api_name: str) -> Authorization:
     return of_module
 
 
+@functools.cache
 def has_module(api_name: str) -> bool:
     """Whether an API has a handler of its own."""
     return importlib.util.find_spec(f"{API_PACKAGE}.{module_name(api_name)}") is not None

@@ -7,10 +7,10 @@ from functools import cache
 from kwire.protocol import messages as m
 from kwire.protocol import schema
 from kwire.protocol.api_keys import ApiKey
+from kwire.protocol.error_fields import CODE_FIELDS, has_code, holds_code
 from kwire.protocol.structs import Message
 
 CODES = 256  # by error code; -1 is the last
-CODE_FIELDS = ("error_code", "partition_error_code")
 NEVER_AT_TOP = frozenset({ApiKey.METADATA})
 AT_TOP_WITHOUT = {
     ApiKey.FIND_COORDINATOR: "coordinators",
@@ -46,7 +46,7 @@ def error_lines(response_class: type[Message]) -> list[str]:
 def _has_code_at_top(response_class: type[Message]) -> bool:
     key = response_class.API_KEY
     is_counted = key not in NEVER_AT_TOP and key not in AT_TOP_WITHOUT
-    return is_counted and _has_code(response_class.SCHEMA.root)
+    return is_counted and has_code(response_class.SCHEMA.root)
 
 
 def _lines_of_structs(response_class: type[Message]) -> list[str]:
@@ -70,15 +70,11 @@ def _code_lines(code: str, indent: str) -> list[str]:
     ]
 
 
-def _has_code(struct: schema.Struct) -> bool:
-    return any(field.name in CODE_FIELDS for field in struct.fields)
-
-
 def _write_inner(struct: schema.Struct, name: str, indent: str, lines: list[str]) -> None:
     """The lines that count the codes in the structs of a struct."""
     for field in struct.fields:
         inner = field.struct
-        if inner is None or not _holds_code(inner):
+        if inner is None or not holds_code(inner):
             continue
         each = f"{name}_"
         if field.is_array:
@@ -91,9 +87,3 @@ def _write_inner(struct: schema.Struct, name: str, indent: str, lines: list[str]
             if code.name in CODE_FIELDS:
                 lines += _code_lines(f"{each}.{code.name}", indent + "    ")
         _write_inner(inner, each, indent + "    ", lines)
-
-
-def _holds_code(struct: schema.Struct) -> bool:
-    return _has_code(struct) or any(
-        field.struct is not None and _holds_code(field.struct) for field in struct.fields
-    )

@@ -26,6 +26,7 @@ from kwire.protocol.records.header import CRC_POSITION
 from kwire.protocol.structs import Message, Records
 from kwire.server.context import DISCONNECT, NO_REPLY, RequestContext, Response
 from kwire.server.dispatch import Route
+from kwire.server.leader_hints import LeaderHints, name_leaders
 from kwire.server.sliced_response import SlicedResponse
 
 CLOSE = "close"
@@ -212,7 +213,15 @@ class _FaultedRequest:
             assert isinstance(self._request, m.FetchRequest)
             self._plan.reply_delay_ms += self._request.max_wait_ms
         response: Message = m.response_class(self._context.api_key)()
+        if isinstance(response, m.ShareFetchResponse | m.ShareAcknowledgeResponse):
+            response.acquisition_lock_timeout_ms = self._lock_duration_ms()
         return response
+
+    def _lock_duration_ms(self) -> int:
+        """Every answer about partitions of a share group tells it."""
+        assert isinstance(self._request, m.ShareFetchRequest | m.ShareAcknowledgeRequest)
+        group_id = self._request.group_id or ""
+        return self._context.parts.shares.partitions.settings(group_id).lock_duration_ms
 
     def _done(self, executed: Pending[Response]) -> None:
         self._executed = None
@@ -230,11 +239,18 @@ class _FaultedRequest:
         if isinstance(response, Message):
             for each, refused in self._refused:
                 merge(each.place, response, refused, after=each.after)
+            if self._refused:
+                self._name_leaders(response)
             for chosen in self._plan.corrupted:
                 _corrupt(response, chosen, self._means.name_of)
             if self._plan.throttle_ms and hasattr(response, "throttle_time_ms"):
                 response.throttle_time_ms = max(self._plan.throttle_ms, response.throttle_time_ms)
         self._later(self._plan.reply_delay_ms, lambda: self._send(response))
+
+    def _name_leaders(self, response: Message) -> None:
+        context = self._context
+        hints = LeaderHints(context.parts.metadata.image, context.listener_name)
+        name_leaders(response, context.api_version, hints, self._means.name_of)
 
     def _send(self, response: Response) -> None:
         plan = self._plan

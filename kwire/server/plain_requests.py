@@ -7,10 +7,10 @@ in its module: a connection asks for one of its own, which may remember what the
 
 A road answers a request or leaves it untouched: then it takes the general way, which stays the
 reference for everything (ADR 55). A road is asked only where nobody wants to look at requests
-(`plain_allowed`); it counts and times what it answers as the general way does. One whose answers
-leave at once is not asked while a request in front is without its answer. One whose answers leave
-later, with a write that many share, takes a place in the connection's order for them
-(`LaterAnswer`).
+(`plain_allowed`; quotas of others do not count, see `unbound_client.py`); it counts and times what
+it answers as the general way does. One whose answers leave at once is not asked while a request in
+front is without its answer. One whose answers leave later, with a write that many share, takes a
+place in the connection's order for them (`LaterAnswer`).
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from kwire.pending import Pending
     from kwire.server.parts import Parts
 
+PLACES_MAX = 1000
+"""Requests of a connection that wait for their answers before another one takes a plain road."""
 NOTHING = b""
 """The request is executed, and nothing is sent now."""
 
@@ -89,16 +91,20 @@ class PlainRequests:
     `known_route(api_key)` is the route of an API that was asked for before.
     """
 
-    __slots__ = ("_known_route", "_later", "_parts", "_roads")
+    __slots__ = ("_known_route", "_parts", "_roads")
 
     def __init__(self, parts: Parts, known_route: Callable[[int], PlainRoute | None]) -> None:
         self._parts = parts
         self._known_route = known_route
         self._roads: dict[int, PlainRoad | None] = {}
-        self._later: dict[int, PlainRoad] = {}  # those of them that answer later
 
-    def answer(self, connection: PlainConnection, body: memoryview) -> bytes | None:
-        """The frame of the answer; None for a request that takes the general way."""
+    def answer(
+        self, connection: PlainConnection, body: memoryview, waiting: int = 0
+    ) -> bytes | None:
+        """The frame of the answer, or `NOTHING`; None for a request that takes the general way.
+
+        `waiting` is how many requests in front only wait for their answers.
+        """
         try:
             (head,) = _KEY_AND_VERSION(body)
             road = self._roads[head]
@@ -106,19 +112,7 @@ class PlainRequests:
             road = self._begun(head)
         except StructError:
             return None
-        return None if road is None else road(connection, body)
-
-    def answer_later(self, connection: PlainConnection, body: memoryview) -> bytes | None:
-        """The same behind requests that only wait for their answers."""
-        try:
-            (head,) = _KEY_AND_VERSION(body)
-            road = self._later[head]
-        except KeyError:
-            if head in self._roads:
-                return None
-            self._begun(head)
-            return self.answer_later(connection, body) if head in self._later else None
-        except StructError:
+        if road is None or (waiting and (waiting >= PLACES_MAX or not road.answers_later)):
             return None
         return road(connection, body)
 
@@ -129,8 +123,6 @@ class PlainRequests:
         make = route.plain_road
         road = None if make is None else make(self._parts, route.counts, head & 0xFFFF)
         self._roads[head] = road
-        if road is not None and road.answers_later:
-            self._later[head] = road
         return road
 
 
@@ -148,7 +140,7 @@ class LaterAnswer(Slot):
     ) -> None:
         # As `Slot` does, without another call.
         self.context: RequestContext | None = None
-        self.counts: RequestCounts | None = counts
+        self.counts: RequestCounts = counts
         self.timed: Timed | None = None
         self.pending: Pending[Response] | None = None
         self.parts: Buffers | None = (frame,)
@@ -161,7 +153,7 @@ class LaterAnswer(Slot):
     def send(self) -> None:
         """All that the answer says has happened."""
         counts = self.counts
-        if self.connection.answered(self) and counts is not None:
+        if self.connection.answered(self):
             numbers = counts.numbers
             numbers[self.version] += 1
             numbers[PLAIN] += 1

@@ -1,15 +1,18 @@
 """What was asked of one API and how it was answered, in plain integers.
 
 A request is counted when it is answered, as Apache Kafka does: by version, and by the error codes
-in its response. The function that does it is written for each API, because the way through
-attributes and a walk over the fields of a response would cost more than all the rest. Nearly every
-code is NONE: those that are not are counted each for itself, and of NONE how many codes there were.
-What a request touches for its counts is no longer in the processor's caches when the next one
-comes, and costs more than the additions: it is one list, and one function for all of an API.
+in its response. Nearly every code is NONE: those that are not are counted each for itself, and of
+NONE how many codes there were. Nearly every response has as many codes as is usual for its API; the
+encoder tells so on its way (`kwire/protocol/answer_encoder.py`), and then 1 is added to the number
+of its version. For all others a function is written for each API, because the way through
+attributes and a walk over fields would cost more than all the rest. What a request touches for its
+counts is in no cache of the processor when the next one comes, and costs more than the additions:
+it is one list for all of an API.
 
 Times and sizes are kept of the last `RECENT_MAX` requests that were timed, of which quantiles are
-taken: of an API one a millisecond at most, the first that is begun then. So readings of the clock
-do not add up where requests are many. Only `kwire/metrics` reads these numbers (ADR 30).
+taken: of an API one in ten milliseconds at most, the first that is begun then. So readings of the
+clock do not add up where requests are many, and what is kept is of ten seconds at least. Only
+`kwire/metrics` reads these numbers (ADR 30).
 """
 
 from __future__ import annotations
@@ -29,7 +32,7 @@ from kwire.server.error_codes import CODES, error_lines, usual_codes
 from kwire.server.sliced_response import SlicedResponse
 
 RECENT_MAX = 1024
-TIMED_S = 0.001
+TIMED_S = 0.01
 """From one request of an API that is timed to the next."""
 VERSIONS_MAX = 64
 SEEN = VERSIONS_MAX
@@ -80,7 +83,8 @@ _NAMES = {"DISCONNECT": DISCONNECT, "NO_REPLY": NO_REPLY, "VERSIONS_MAX": VERSIO
 class RequestCounts:
     """The counts of one API.
 
-    `count` is for a response to a request whose version is known, `count_any` for all others: one
+    `count` is for a response to a request whose version is known (`count_unusual` where the encoder
+    was asked), `count_any` for all others: one
     that is refused before its handler may be of any version. `due_s` is the loop's time from which
     on a request is timed again. `throttled_ms` is (how often, for how long) its clients were made
     to wait by quotas. `numbers` is how many were answered by version, `SEEN`, and how often
@@ -113,8 +117,12 @@ class RequestCounts:
         self._recent = array("q")  # written round about, where it has its full length
         self._at = 0
 
-    def count_sliced(self, version: int, response: SlicedResponse) -> None:
-        """As `count`."""
+    def count_unusual(self, version: int, response: Answer | SlicedResponse) -> None:
+        """Count an answer of which `encode_answer` says that it is another than most are: those
+        only add 1 to `numbers[version]`."""
+        if not isinstance(response, SlicedResponse):
+            self.count(version, response)
+            return
         numbers = self.numbers
         self.count(version, response.message)
         for code, count in response.errors.items():

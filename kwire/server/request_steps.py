@@ -2,8 +2,8 @@
 
 Nearly all connections have nothing to be looked at: no rule, nobody who watches, no authorizer, a
 client that is authenticated where it has to be. Their flag `plain_allowed` says so, and every
-request asks only this flag. It is computed by `plain_allowed`, anew whenever one of its inputs
-changes:
+request asks only this flag (where quotas alone stand in the way: `unbound_client.py`). It is
+computed by `plain_allowed`, anew whenever one of its inputs changes:
 
     input                           changes by
     has_authorizer                  RequestSteps.image_published

@@ -14,7 +14,7 @@ from kwire.protocol import messages as m
 from kwire.protocol.structs import Parts, Struct
 from kwire.server.response import error_counts
 
-LongResponse: TypeAlias = m.MetadataResponse
+LongResponse: TypeAlias = m.MetadataResponse | m.DescribeConfigsResponse | m.ListOffsetsResponse
 """The responses that are made in slices."""
 
 
@@ -65,6 +65,11 @@ class SlicedResponse:
         assert version == self.version
         elements = self._count, b"".join(self._encoded)
         return [self.message.encode_around(self.array, elements, version)]
+
+    def encode_answer(self, version: int, parts: Parts) -> bool:
+        """As `Message.encode_answer`: its codes are counted apart."""
+        parts += self.encode_parts(version)
+        return True
 
     def decoded(self) -> LongResponse:
         """All of it as a message."""

@@ -15,16 +15,17 @@ Buffers: TypeAlias = Sequence[Any]
 
 
 class Slot:
-    """The place of one request in the order of replies; where it is counted, nowhere for one that
-    stands for no request; and its times, if it is timed."""
+    """The place of one request in the order of replies; where it is counted; and its times, if it
+    is timed."""
 
     __slots__ = ("context", "counts", "disconnect", "done", "parts", "pending", "timed")
 
+    context: RequestContext | None
+    counts: RequestCounts
+    timed: Timed | None
+
     def __init__(
-        self,
-        context: RequestContext | None,
-        counts: RequestCounts | None = None,
-        timed: Timed | None = None,
+        self, context: RequestContext, counts: RequestCounts, timed: Timed | None = None
     ) -> None:
         self.context = context
         self.counts = counts
@@ -47,13 +48,23 @@ class Slot:
         return None
 
 
-WRITES = Slot(None)
+class NoRequest(Slot):
+    """A place that stands for no request, so that nothing is counted there."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        self.context = self.timed = self.pending = self.parts = self.disconnect = None
+        self.done = False
+
+
+WRITES = NoRequest()
 """In the place of a blocking request: the next one waits for every write before it."""
-HELD = Slot(None)
+HELD = NoRequest()
 """The same: the connection is not served yet."""
-MUTED = Slot(None)
+MUTED = NoRequest()
 """In the place of a blocking request: the next one waits until the client's throttle time is over
 (KIP-219)."""
-LATER = Slot(None)
+LATER = NoRequest()
 """The same: one turn of the loop starts only so many requests of its kind (`turns.py`)."""
 BETWEEN = (WRITES, HELD, MUTED, LATER)

@@ -361,6 +361,7 @@ class Archiver:
             committed=self.committed,
             tasks_min=self.options.tasks,
             fail_on_loss=not self.options.allow_gaps,
+            shares_tasks=True,
         )
         frame = frame.withColumn("date", f.date_format("timestamp", "yyyy-MM-dd")).withColumn(
             "leaderEpoch", f.lit(None).cast("int")

@@ -13,6 +13,15 @@ from kwire.spark.usage import FinalError
 
 # The connector waits two minutes by default for a broker that is gone.
 POLL_TIMEOUT_MS = 30_000
+# What the connector's consumers do, where no client setting says otherwise. Behind each poll a
+# consumer asks for the log's ends, on the connection on which it has asked for more records: where
+# there are none, that answer waits until the broker gives up waiting for some. All that is read is
+# there already.
+CONSUMER = {"fetch.max.wait.ms": "5"}
+# Ranges of fewer records share tasks.
+SMALL_RECORDS = 20_000
+# A task's consumers stay open to its end: it reads so many ranges at most.
+SHARED_RANGES_MAX = 32
 CONSUMER_OFFSETS = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
 INTERNAL = "__"
 # Spark counts microseconds in 64 bits.
@@ -99,29 +108,62 @@ def read_ranges(
     committed: bool = True,
     tasks_min: int = 0,
     fail_on_loss: bool = True,
+    shares_tasks: bool = False,
 ) -> Any:
     """A frame of the records in the ranges, with headers; one task a partition or more.
 
-    Records that are gone fail the query unless `fail_on_loss` is false.
+    Records that are gone fail the query unless `fail_on_loss` is false. `shares_tasks`: a task
+    reads several ranges, one behind the other, where they are small (`task_groups`).
     """
     if any(topic.startswith(INTERNAL) for topic, _ in ranges):
         # The connector finds internal topics only where it asks a consumer for offsets. Queries
         # are planned later: what was set for one of them stays.
         spark.conf.set(CONSUMER_OFFSETS, "true")
-    assigned = {topic: [int(n) for n in found] for topic, found in _by_topic(ranges).items()}
-    starts = _by_topic({key: start for key, (start, _) in ranges.items()})
-    ends = _by_topic({key: end for key, (_, end) in ranges.items()})
-    reader = (
-        spark.read.format("kafka")
-        .options(**connector_options(bootstrap, settings))
-        .option("assign", json.dumps(assigned))
-        .option("startingOffsets", json.dumps(starts))
-        .option("endingOffsets", json.dumps(ends))
-        .option("includeHeaders", "true")
-        .option("failOnDataLoss", str(fail_on_loss).lower())
-        .option("kafkaConsumer.pollTimeoutMs", str(POLL_TIMEOUT_MS))
-        .option("kafka.isolation.level", "read_committed" if committed else "read_uncommitted")
-    )
-    if tasks_min > len(ranges):
-        reader = reader.option("minPartitions", str(tasks_min))
-    return reader.load()
+    options = {
+        **connector_options(bootstrap, CONSUMER),
+        **connector_options(bootstrap, settings),
+        "includeHeaders": "true",
+        "failOnDataLoss": str(fail_on_loss).lower(),
+        "kafkaConsumer.pollTimeoutMs": str(POLL_TIMEOUT_MS),
+        "kafka.isolation.level": "read_committed" if committed else "read_uncommitted",
+    }
+
+    def read(chosen: Ranges, tasks_min: int = 0) -> Any:
+        assigned = {topic: [int(n) for n in found] for topic, found in _by_topic(chosen).items()}
+        starts = _by_topic({key: start for key, (start, _) in chosen.items()})
+        ends = _by_topic({key: end for key, (_, end) in chosen.items()})
+        reader = (
+            spark.read.format("kafka")
+            .options(**options)
+            .option("assign", json.dumps(assigned))
+            .option("startingOffsets", json.dumps(starts))
+            .option("endingOffsets", json.dumps(ends))
+        )
+        if tasks_min > len(chosen):
+            reader = reader.option("minPartitions", str(tasks_min))
+        return reader.load()
+
+    if not shares_tasks or tasks_min > len(ranges):
+        return read(ranges, tasks_min)
+    large, small, tasks = task_groups(ranges, max(tasks_min, spark.sparkContext.defaultParallelism))
+    if not small:
+        return read(large)
+    shared = read(small).coalesce(tasks)
+    return read(large).unionAll(shared) if large else shared
+
+
+def task_groups(ranges: Ranges, tasks_min: int) -> tuple[Ranges, Ranges, int]:
+    """(ranges with a task each, ranges that share tasks, how many of these) of a query.
+
+    The large ones have a task each. The small ones share so many that each reads about as much as
+    is large and at most SHARED_RANGES_MAX of them, but no fewer than there are at least, as far as
+    there are ranges.
+    """
+    large = {key: found for key, found in ranges.items() if found[1] - found[0] >= SMALL_RECORDS}
+    small = {key: found for key, found in ranges.items() if key not in large}
+    records = sum(end - start for start, end in small.values())
+    by_records, by_ranges = -(-records // SMALL_RECORDS), -(-len(small) // SHARED_RANGES_MAX)
+    tasks = max(by_records, by_ranges, tasks_min - len(large), 1)
+    if tasks >= len(small):
+        return dict(ranges), {}, 0
+    return large, small, tasks

@@ -15,7 +15,15 @@ from kwire.node.early_topics import SETTING as EARLY_TOPICS
 from kwire.testing.blocking import BlockingClient
 from kwire.testing.brokers.copies import clear_soon
 from kwire.testing.brokers.process_runner import ProcessRunner
-from kwire.testing.brokers.runner import HOST, BrokerFailed, Runner, Setting, setting_texts
+from kwire.testing.brokers.runner import (
+    ANEW,
+    HOST,
+    BrokerFailed,
+    GoingOn,
+    Runner,
+    Setting,
+    setting_texts,
+)
 from kwire.testing.brokers.thread_runner import ThreadRunner
 from kwire.testing.faults import Faults
 from kwire.testing.groups import Group
@@ -112,10 +120,10 @@ class Broker:
         """Start it and wait until it serves; BrokerFailed with its log."""
         return self._start()
 
-    def _start(self, going_on_as: bytes = b"") -> Self:
+    def _start(self, going_on: GoingOn = ANEW) -> Self:
         self._check_open()
         try:
-            self._runner.start(going_on_as)
+            self._runner.start(going_on)
         except BaseException:
             if not self._runner.port:
                 self.close()
@@ -178,7 +186,7 @@ class Broker:
         self._client.disconnect()
         self._runner.kill()
         snapshot.put(self.directory)
-        return self._start(snapshot.incarnation)
+        return self._start(snapshot.going_on)
 
     def reset(self) -> Self:
         """Begin anew without anything, on the same port; connections are cut. BrokerFailed."""
@@ -199,7 +207,7 @@ class Broker:
             made = Broker(config=self._config, process=self._is_process, host=self.host)
             try:
                 taken.put(made.directory)
-                return made._start(taken.incarnation)
+                return made._start(taken.going_on)
             except BaseException:
                 made.close()
                 raise

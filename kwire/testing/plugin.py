@@ -5,6 +5,7 @@ It is loaded by every run of pytest, so that it imports nothing before a fixture
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Generator, Iterator
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
@@ -13,6 +14,7 @@ import pytest
 if TYPE_CHECKING:
     from kwire.testing.broker import Broker
     from kwire.testing.broker_cluster import Cluster
+    from kwire.testing.first_starts import FirstStarts
 
 MARKER = "kafka"
 OPTIONS = ("brokers", "config", "process", "faults")
@@ -21,6 +23,7 @@ LOG_CHARACTERS = 20_000
 T = TypeVar("T")
 
 _running = pytest.StashKey["dict[str, Any]"]()
+_starts = pytest.StashKey["FirstStarts"]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -41,9 +44,8 @@ def kafka(request: pytest.FixtureRequest) -> Iterator[Broker | Cluster]:
     options = _options(request)
     brokers = options.pop("brokers", 1)
     if brokers == 1:
-        from kwire.testing.broker import Broker
-
-        with _made(lambda: Broker(**options)) as broker:
+        first_starts = _first_starts(request.config)
+        with _made(lambda: first_starts.broker(**options)) as broker:
             yield _shown(request, "kafka", broker)
     else:
         yield from _cluster(request, "kafka", brokers, options)
@@ -54,6 +56,27 @@ def kafka_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     """Three brokers in one cluster of this test's own: `kafka_cluster[1].kill()`."""
     options = _options(request)
     yield from _cluster(request, "kafka_cluster", options.pop("brokers", 3), options)
+
+
+def _first_starts(config: pytest.Config) -> FirstStarts:
+    """Those of this run."""
+    found = config.stash.get(_starts, None)
+    if found is None:
+        was_enabled = gc.isenabled()
+        gc.disable()  # hundreds of modules stay: they are not searched for garbage meanwhile
+        try:
+            from kwire.testing.first_starts import FirstStarts
+        finally:
+            if was_enabled:
+                gc.enable()
+        found = config.stash[_starts] = FirstStarts()
+    return found
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    found = config.stash.get(_starts, None)
+    if found is not None:
+        found.close()
 
 
 def _cluster(

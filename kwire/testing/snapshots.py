@@ -9,10 +9,23 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
-from kwire.log.directories.identity_files import CLEAN_SHUTDOWN, encode_clean_shutdown
+from kwire.log.directories.identity_files import (
+    CLEAN_SHUTDOWN,
+    META_PROPERTIES,
+    encode_clean_shutdown,
+    parse_properties,
+)
+from kwire.log.segment.segment import LOG_SUFFIX
 from kwire.testing.brokers.addresses import move_addresses
-from kwire.testing.brokers.copies import REMOVED_PREFIX, copy_tree, remove_soon
-from kwire.testing.brokers.runner import BrokerFailed, Still
+from kwire.testing.brokers.copies import (
+    OWN,
+    REMOVED_PREFIX,
+    Tree,
+    copy_tree,
+    put_links,
+    remove_soon,
+)
+from kwire.testing.brokers.runner import ANEW, BrokerFailed, GoingOn, Still
 
 PLACE = (
     "log.dirs",
@@ -78,13 +91,15 @@ class Snapshot:
     with the broker that it was taken of. `directory` holds it."""
 
     def __init__(
-        self, directory: Path, options: Mapping[str, str], still: Still, *, links: bool
+        self, directory: Path, tree: Tree, options: Mapping[str, str], still: Still, *, links: bool
     ) -> None:
         self.directory = directory
-        self.incarnation = still.incarnation if still.is_written_out else b""
-        """Who goes on from it; empty where a broker has to start on it as after a kill."""
+        self._tree = tree
+        self.going_on = GoingOn(still.incarnation, still.logs) if still.is_written_out else ANEW
+        """Who goes on from it; `ANEW` where a broker has to start on it as after a kill."""
         self._options = {name: text for name, text in options.items() if name not in PLACE}
         self._links = links
+        self._marks = _marks(directory / "data", tree) if links else {}
 
     @classmethod
     def of(cls, data: Path, options: Mapping[str, str], still: Still, *, links: bool) -> Snapshot:
@@ -92,14 +107,15 @@ class Snapshot:
         place = ""
         try:
             place = tempfile.mkdtemp(prefix=".kwire-snapshot-", dir=data.parent)
-            copy_tree(str(data), os.path.join(place, "data"), links=links)
+            tree = copy_tree(str(data), os.path.join(place, "data"), links=links)
             if still.is_written_out:
                 note = encode_clean_shutdown(still.broker_epoch)
                 Path(place, "data", CLEAN_SHUTDOWN).write_bytes(note)
+                tree[CLEAN_SHUTDOWN] = OWN
+            return cls(Path(place), tree, options, still, links=links)
         except OSError as error:
             shutil.rmtree(place, ignore_errors=True)
             raise BrokerFailed(f"no snapshot of {data}: {_reason(error)}") from None
-        return cls(Path(place), options, still, links=links)
 
     def check(self, options: Mapping[str, str]) -> None:
         """BrokerFailed, one line: it is gone, or a broker with these options cannot have it."""
@@ -115,11 +131,45 @@ class Snapshot:
                 for name in other[:5]
             )
             raise BrokerFailed(f"the snapshot is of a broker with other options: {shown}")
+        if self._links:
+            self._check_shared()
+
+    def _check_shared(self) -> None:
+        """Brokers part a file from the snapshot's before they change it, others do not."""
+        data = self.directory / "data"
+        try:
+            found = _marks(data, self._tree)
+        except OSError as error:
+            raise BrokerFailed(f"the snapshot is not whole any more: {_reason(error)}") from None
+        for name, mark in self._marks.items():
+            if found[name] != mark:
+                raise BrokerFailed(
+                    f"the snapshot is not what it was: {name}, which it shares with its broker, "
+                    "was written to by somebody else; put a file of your own in its place, or take "
+                    "the snapshot of a broker with process=True, which shares none"
+                )
+
+    def name_cluster(self, cluster_id: str) -> None:
+        """What begins from it is a cluster of that id from now on; BrokerFailed."""
+        path = self.directory / "data" / META_PROPERTIES
+        try:
+            known = parse_properties(path.read_bytes())
+            lines = [
+                f"{name}={value}" for name, value in {**known, "cluster.id": cluster_id}.items()
+            ]
+            path.unlink()  # others share the file
+            path.write_text("\n".join([*lines, ""]))
+        except OSError as error:
+            raise BrokerFailed(f"{path} cannot be changed: {_reason(error)}") from None
+        self._tree[META_PROPERTIES] = OWN
 
     def put(self, data: Path) -> None:
         """Make `data` what was kept, whatever it holds; BrokerFailed."""
         aside = ""
         try:
+            if self._links and data.exists():
+                put_links(str(self.directory / "data"), self._tree, str(data))
+                return
             if data.exists():
                 aside = tempfile.mkdtemp(prefix=REMOVED_PREFIX, dir=data.parent)
                 os.rename(data, os.path.join(aside, "data"))
@@ -139,6 +189,18 @@ class Snapshot:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _marks(data: Path, tree: Tree) -> dict[str, tuple[int, int]]:
+    """Size and time of the last change of all segments, by their names below `data`; OSError."""
+    found: dict[str, tuple[int, int]] = {}
+    for directory, held in tree.items():
+        if not isinstance(held, int):
+            for name in held:
+                if name.endswith(LOG_SUFFIX):
+                    status = os.stat(f"{data}/{directory}/{name}")
+                    found[f"{directory}/{name}"] = status.st_size, status.st_mtime_ns
+    return found
 
 
 def _reason(error: OSError) -> str:

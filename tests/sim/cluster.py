@@ -38,7 +38,7 @@ SETTINGS = {
 
 
 class Cluster(SimulatedNodes):
-    """Three of them."""
+    """Three of them; each follows the metadata a partition a turn: anything may come between."""
 
     def __init__(
         self,
@@ -46,4 +46,8 @@ class Cluster(SimulatedNodes):
         settings: Mapping[str, str] | None = None,
         attach: Callable[[Node], None] = lambda node: None,
     ) -> None:
-        super().__init__(simulation, IDS, {**SETTINGS, **(settings or {})}, attach)
+        def made(node: Node) -> None:
+            node.replicas.slice_cost = 1
+            attach(node)
+
+        super().__init__(simulation, IDS, {**SETTINGS, **(settings or {})}, made)

@@ -9,9 +9,11 @@ import sys
 import pytest
 
 from kwire.testing.simulation import simulated_cluster
-from kwire.testing.simulation.faults import Faults, heal
+from kwire.testing.simulation.faults import ROLES, Faults, heal
 from kwire.testing.simulation.plans import Fault
 from kwire.testing.simulation.run import RunFailed
+
+ANYBODY = ROLES.index("any")
 
 
 @pytest.mark.parametrize(
@@ -66,6 +68,30 @@ def test_a_leader_is_moved_to_another_replica_and_nobody_ends(choice: int) -> No
             assert set(after.replicas) == set(before.replicas)
             assert same == other
             assert all(cluster.nodes.is_up(broker) for broker in cluster.brokers)
+
+    asyncio.run(run())
+
+
+POWER, STOP = "broker loses power", "broker stopped"
+
+
+@pytest.mark.parametrize(("first", "second"), [(POWER, STOP), (STOP, POWER)])
+def test_no_broker_is_stopped_while_another_has_lost_power(first: str, second: str) -> None:
+    """A stop that takes too long ends in a kill, and a broker that was killed is taken for one that
+    has lost data: with another one that has, nobody was left who had all that was acknowledged
+    (seed 20515 of orders_by_http)."""
+
+    async def run() -> None:
+        async with simulated_cluster(1, minutes=0) as cluster:
+            await cluster.in_sync()
+            plan = [
+                Fault(at, 0.1 + at / 20, kind, 5.0, 0, (ANYBODY + at * len(ROLES), 0, 0))
+                for at, kind in enumerate((first, second))
+            ]
+            await cluster._outside(Faults(cluster, plan).run(cluster.now, 1.0))
+            told = [event.what for event in cluster.history if event.what.startswith("fault ")]
+            assert len(told) == 1, told
+            assert told[0].startswith("fault 0: n1")
 
     asyncio.run(run())
 

@@ -32,8 +32,15 @@ SETTINGS = {
     "transaction.state.log.num.partitions": 1,
 }
 ELSEWHERE, HERE = "elsewhere", "here"
+NOT_HERE = "not-here"
+"""Broker 1 has no replica of it: from version 11 on a Fetch may be answered by a follower."""
 GROUP, TRANSACTIONAL_ID = "billing", "payer"
+MEMBER_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 GROUP_KEY, TRANSACTION_KEY = 0, 1
+TOPIC_ID = b"id of the topic."
+"""Stands in requests and recorded answers for that of NOT_HERE, which is drawn."""
+FIRST_PORT = 9091
+"""Ports are drawn too: that of broker 1 is recorded as this one, of broker 2 as the next."""
 
 
 class Failing(NamedTuple):
@@ -45,18 +52,23 @@ class Failing(NamedTuple):
     after: bool = False
 
 
-def produce(topic: str, timeout_ms: int = 1000) -> m.ProduceRequest:
+def produce(topic: str, timeout_ms: int = 1000, topic_id: bytes = bytes(16)) -> m.ProduceRequest:
     """One record, to be had by all replicas."""
     shape = m.ProduceRequest
     batch = bytes(build_batch([Record(timestamp=0, value=b"v")]))
     data = [shape.PartitionProduceData(index=0, records=batch)]
-    named = shape.TopicProduceData(name=topic, partition_data=data)
+    named = shape.TopicProduceData(name=topic, topic_id=topic_id, partition_data=data)
     return shape(acks=-1, timeout_ms=timeout_ms, topic_data=[named])
 
 
 def requests() -> list[Failing]:
     """What a broker refuses that neither leads nor coordinates."""
-    return [*_to_leaders(), *_to_groups(GROUP), *_to_transactions(GROUP, TRANSACTIONAL_ID)]
+    return [
+        *_to_leaders(),
+        *_to_leaders_of_share_groups(),
+        *to_groups(GROUP),
+        *to_transactions(GROUP, TRANSACTIONAL_ID),
+    ]
 
 
 def _to_leaders() -> list[Failing]:
@@ -69,7 +81,8 @@ def _to_leaders() -> list[Failing]:
     asked = epochs.OffsetForLeaderPartition(partition=0, leader_epoch=0, current_leader_epoch=-1)
     deleted = records.DeleteRecordsPartition(partition_index=0, offset=0)
     return [
-        Failing("produce", produce(ELSEWHERE), (3, 9, 12)),
+        Failing("produce", produce(ELSEWHERE), (3, 9, 10, 12)),
+        Failing("produce by topic id", produce("", topic_id=TOPIC_ID), (13,)),
         Failing(
             "fetch",
             fetch(
@@ -79,6 +92,26 @@ def _to_leaders() -> list[Failing]:
                 topics=[fetch.FetchTopic(topic=ELSEWHERE, partitions=[fetched])],
             ),
             (4, 10),
+        ),
+        Failing(
+            "fetch of a consumer that may read from followers",
+            fetch(
+                max_wait_ms=0,
+                max_bytes=1000,
+                session_epoch=-1,
+                topics=[fetch.FetchTopic(topic=NOT_HERE, partitions=[fetched])],
+            ),
+            (11, 12),
+        ),
+        Failing(
+            "fetch by topic id",
+            fetch(
+                max_wait_ms=0,
+                max_bytes=1000,
+                session_epoch=-1,
+                topics=[fetch.FetchTopic(topic_id=TOPIC_ID, partitions=[fetched])],
+            ),
+            (13, 16, 18),
         ),
         Failing(
             "offsets",
@@ -107,7 +140,28 @@ def _to_leaders() -> list[Failing]:
     ]
 
 
-def _to_groups(group: str) -> list[Failing]:
+def _to_leaders_of_share_groups() -> list[Failing]:
+    fetch = m.ShareFetchRequest
+    fetched = fetch.FetchPartition(partition_index=0)
+    return [
+        Failing(
+            "share fetch",
+            fetch(
+                group_id=GROUP,
+                member_id=MEMBER_ID,
+                share_session_epoch=0,
+                max_wait_ms=0,
+                max_bytes=1000,
+                max_records=10,
+                batch_size=10,
+                topics=[fetch.FetchTopic(topic_id=TOPIC_ID, partitions=[fetched])],
+            ),
+            (1,),
+        ),
+    ]
+
+
+def to_groups(group: str) -> list[Failing]:
     commit, offsets = m.OffsetCommitRequest, m.OffsetFetchRequest
     delete = m.OffsetDeleteRequest
     committed = commit.OffsetCommitRequestPartition(partition_index=0, committed_offset=1)
@@ -186,7 +240,7 @@ def _to_groups(group: str) -> list[Failing]:
     ]
 
 
-def _to_transactions(group: str, transactional_id: str) -> list[Failing]:
+def to_transactions(group: str, transactional_id: str) -> list[Failing]:
     add, commit = m.AddPartitionsToTxnRequest, m.TxnOffsetCommitRequest
     committed = commit.TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=1)
     return [
@@ -266,38 +320,46 @@ def recorded(cluster: Cluster) -> dict[str, str]:
     with WireClient(cluster[ASKED].bootstrap) as client:
         _create(client)
         _wait_for_coordinators(client)
-        for failing in requests():
+        topic_id = client.topic_id(NOT_HERE)
+
+        def ask(failing: Failing) -> None:
             for version in failing.versions:
-                answer = client.call(failing.request, version)
+                request = failing.request.copy()
+                with_topic_ids(request, {TOPIC_ID: topic_id})
+                answer = client.call(request, version)
+                with_topic_ids(answer, {topic_id: TOPIC_ID})
                 found[f"{failing.label} v{version}"] = told(failing.request, answer, version)
+
+        for failing in requests():
+            ask(failing)
         cluster[OTHER].pause()
         try:
             for failing in waiting():
-                for version in failing.versions:
-                    answer = client.call(failing.request, version)
-                    found[f"{failing.label} v{version}"] = told(failing.request, answer, version)
+                ask(failing)
         finally:
             cluster[OTHER].resume()
     return found
 
 
 def told(request: Message, answer: Message, version: int) -> str:
-    """As `fault_answers.shown`, without the leaders that newer versions name beside an error."""
-    _without_leaders(answer)
+    """As `fault_answers.shown`, with ports that are always the same."""
+    for endpoint in getattr(answer, "node_endpoints", ()):
+        endpoint.port = FIRST_PORT + endpoint.node_id - 1
     return shown(request, answer, version)
 
 
-def _without_leaders(struct: Struct) -> None:
+def with_topic_ids(struct: Struct, others: dict[bytes, bytes]) -> None:
+    """Put other topic ids into a request or a response, for those that are named."""
     for field in struct.FIELDS:
         value = getattr(struct, field)
-        if field == "node_endpoints":
-            setattr(struct, field, [])
-        elif field == "current_leader":
-            value.leader_id = value.leader_epoch = -1
+        if field == "topic_id":
+            setattr(struct, field, others.get(bytes(value), value))
         elif isinstance(value, list):
-            for item in value:
+            items = [item.copy() if isinstance(item, Struct) else item for item in value]
+            setattr(struct, field, items)
+            for item in items:
                 if isinstance(item, Struct):
-                    _without_leaders(item)
+                    with_topic_ids(item, others)
 
 
 def _create(client: WireClient) -> None:
@@ -317,13 +379,14 @@ def _create(client: WireClient) -> None:
         for name, brokers, configs in (
             (HERE, (ASKED, OTHER), of_topics.items()),
             (ELSEWHERE, (OTHER, ASKED), of_topics.items()),
+            (NOT_HERE, (OTHER,), {}.items()),
             ("__consumer_offsets", (OTHER, ASKED), of_internal.items()),
             ("__transaction_state", (OTHER, ASKED), of_internal.items()),
         )
     ]
     created = client.call(shape(topics=topics, timeout_ms=10_000), 5)
     assert {one.error_code for one in created.topics} == {0}, created
-    for name in (HERE, ELSEWHERE):
+    for name in (HERE, ELSEWHERE, NOT_HERE):
         client.topic(name)
 
 

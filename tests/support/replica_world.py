@@ -86,6 +86,7 @@ class World:
         self.replicas.isr_changes = self
         self.image = MetadataImage()
         self.offset = -1
+        self.slices = 0
         self.leaderships: list[tuple[str, int, int | None]] = []
         self.replicas.add_listener(
             lambda p, epoch: self.leaderships.append((p.topic, p.index, epoch))
@@ -99,7 +100,7 @@ class World:
         for record in records:
             self.offset += 1
             self.image.replay(record, self.offset, 1, delta)
-        self.replicas.apply(delta, self.image)
+        self.slices = 1 + sum(1 for _ in self.replicas.apply(delta, self.image))
 
     def create(self, replicas: list[int], leader: int = 1, partitions: int = 1) -> None:
         self.apply(

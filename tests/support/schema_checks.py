@@ -13,6 +13,7 @@ from kwire.protocol.records.header import BatchHeader, Codec, parse_header
 from kwire.schemas.registry.json_values import JsonObject, written
 from kwire.schemas.registry.records import schema_key
 from kwire.schemas.validation.checks import SchemaChecks
+from kwire.schemas.validation.closures import prepare
 from kwire.schemas.validation.follower import Follower, Page
 from kwire.schemas.validation.rules import TOPIC_NAME, SideRules, TopicRules
 
@@ -73,8 +74,10 @@ class Topic:
         schema_id: int,
         schema: str = '"int"',
         is_deleted: bool = False,
+        schema_type: str = "AVRO",
     ) -> None:
         value: JsonObject = {
+            **({} if schema_type == "AVRO" else {"schemaType": schema_type}),
             "subject": subject,
             "version": version,
             "id": schema_id,
@@ -124,7 +127,12 @@ class World:
     def __init__(self) -> None:
         self.topic, self.turns, self.now_ms = Topic(), Turns(), 0
         self.follower = Follower(self.topic, self.turns)
-        self.checks = SchemaChecks(self.follower, self.turns, lambda: self.now_ms)
+        self.checks = SchemaChecks(
+            self.follower,
+            self.turns,
+            lambda: self.now_ms,
+            lambda topic, closure: Pending.completed(prepare(closure)),
+        )
 
     def subjects(self) -> list[str]:
         return self.follower.state.subjects()

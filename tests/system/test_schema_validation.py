@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -280,3 +281,32 @@ def test_a_strategy_that_is_none_is_refused(client: WireClient) -> None:
     told = client.call(shape(topics=[topic], timeout_ms=30_000), 7).topics[0]
     assert told.error_code == ErrorCode.INVALID_CONFIG
     assert "TopicRecordNameStrategy" in told.error_message
+
+
+def test_what_makes_a_check_explode_is_an_answer(
+    client: WireClient, registry: RegistryClient
+) -> None:
+    """Each held up the broker for minutes, or ended the produce with UNKNOWN_SERVER_ERROR."""
+    cases: list[tuple[object, bytes, str | None]] = [
+        (
+            {"patternProperties": {"^(a+)+$": {}}, "additionalProperties": False},
+            json.dumps({"a" * 5000 + "b": 1}).encode(),
+            "is not allowed",
+        ),
+        (
+            {"items": {"allOf": [{"type": "integer"}] * 1000}},
+            b"[" + b"1," * 3000 + b"1]",
+            "too long",
+        ),
+        ({"multipleOf": 0.01}, b"1" + b"0" * 400, "too large to be a multiple"),
+        ({"pattern": "a"}, rb'"\ud800"', "cannot be checked"),
+        ({"pattern": "^[a-z]{1,900}$"}, b'"abc"', None),
+    ]
+    for schema, document, why in cases:
+        topic = new_topic(client, DEEP)
+        known = head(registered(registry, f"{topic}-value", json.dumps(schema), schemaType="JSON"))
+        answer = produced(client, topic, [Record(value=known + document)])
+        if why is None:
+            assert answer.error_code == 0
+        else:
+            assert why in faults(answer)[0]

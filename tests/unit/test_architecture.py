@@ -56,7 +56,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "http": (*FACTS, "network", "security", "schemas", "client", "telemetry", "metrics"),
     "node": (*HIGH, "faults", "schemas", "tiered", "server", "api", "metrics", "http"),
     "spark": (*FACTS, "log", "schemas"),
-    "cli": (*HIGH, "faults", "node", "server", "client", "http", "spark", "trace"),
+    "cli": (*HIGH, "faults", "schemas", "node", "server", "client", "http", "spark", "trace"),
     "testing": (*HIGH, "faults", "node", "server", "client", "cli"),
     "__main__": ("cli",),
 }

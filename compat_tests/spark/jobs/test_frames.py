@@ -392,6 +392,16 @@ def test_plans_scale_with_partitions(broker: Broker, run: Run, lake: str, spark:
     assert read.rdd.getNumPartitions() == 5
     many = read_ranges(spark, at, {}, {(topic, n): (0, 100) for n in range(5)}, tasks_min=10)
     assert many.rdd.getNumPartitions() == 10
+    # Small ranges share the two tasks that run at a time, without a shuffle; a large one does not.
+    ranges = {(topic, n): (0, 100) for n in range(5)}
+    shared = read_ranges(spark, at, {}, ranges, shares_tasks=True)
+    assert "Exchange" not in plan_of(shared)
+    assert shared.rdd.getNumPartitions() == 2
+    assert shared.count() == 500
+    ranges[topic, 0] = (0, 1 << 40)
+    assert read_ranges(spark, at, {}, ranges, shares_tasks=True).rdd.getNumPartitions() == 2
+    split = read_ranges(spark, at, {}, ranges, tasks_min=10, shares_tasks=True)
+    assert split.rdd.getNumPartitions() >= 10
 
     assert run("archive", "-b", at, "--topics", topic, "--lake", lake, "--once").status == 0
     options = parser_of(JOB).parse_args(["-b", at, "--lake", lake])

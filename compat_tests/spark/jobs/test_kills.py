@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import pathlib
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
 from kwire.testing.cluster import Broker
 from tests.support import kafka_client as client
 from tests.support import spark as support
+from tests.support.kafka_client import Sent
 from tests.support.spark import Outcome
-from tests.support.spark_kills import RECORDS, WAIT_S, ends_of, fill, kill, wait_until
+from tests.support.spark_kills import (
+    BASE_MS,
+    RECORDS,
+    WAIT_S,
+    ends_of,
+    fill,
+    kill,
+    wait_until,
+)
 
 Run = Callable[..., Outcome]
 
@@ -59,6 +69,34 @@ def test_archive_survives_kills_of_driver_and_broker(
     assert audited.status == 0, audited.summary
     assert audited.summary is not None
     assert audited.summary["right"]["records"] == RECORDS
+
+
+def test_archive_of_many_small_partitions_survives_a_kill(
+    broker: Broker, run: Run, spark: Any, jars: str, lake: str, tmp_path: pathlib.Path
+) -> None:
+    """A hundred partitions of fifteen records, which share tasks: killed behind the first files,
+    in some partitions of a task; all of it comes in order."""
+    at = broker.bootstrap
+    topic = client.create(at, partitions=100)
+    values = [(i % 100, b"%d" % i) for i in range(1500)]
+    client.send(at, topic, (Sent(n, b"k", value, (), BASE_MS) for n, value in values))
+    log = tmp_path / "log"
+    arguments = ("-b", at, "--topics", topic, "--lake", lake, "--once")
+
+    def attempts() -> int:
+        return len(list(pathlib.Path(lake).rglob("partition=*/*.parquet")))
+
+    process = support.start_process("archive", *arguments, "--jars", jars, log=log)
+    wait_until(lambda: attempts() > 0, process, log)
+    kill(process)
+    done = run("archive", *arguments)
+    assert done.status == 0, done.stderr
+    assert done.summary is not None
+    assert done.summary["offsets"] == {f"{topic}-{n}": 15 for n in range(100)}
+    rows = support.table(spark, lake, topic).select("partition", "offset", "value").collect()
+    assert sorted((row.partition, row.offset, bytes(row.value)) for row in rows) == sorted(
+        (n, i // 100, value) for i, (n, value) in enumerate(values)
+    )
 
 
 def test_replay_survives_kills_of_driver_and_broker(

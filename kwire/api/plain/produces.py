@@ -20,6 +20,7 @@ from kwire.server.request_counts import PLAIN, RequestCounts
 HEADS_MAX = 64
 """Topics that a connection remembers; requests for others take the general way."""
 TOPIC_IDS_FROM = 13
+WRITTEN: Pending[None] = Pending.completed(None)
 
 
 class PlainProduces:
@@ -170,7 +171,7 @@ class ProduceAnswer(LaterAnswer):
         elif code:
             waiting.has_failed = True
         else:
-            waiting.wait_for_commit(result, partition, self.commit_end)
+            waiting.wait_for_commit(result, partition, self.commit_end, WRITTEN)
         outcome: Pending[Outcome] = as_pending(waiting.outcome(head.acks, head.timeout_ms))
         self.send_generally(context, after(outcome, _result))
 

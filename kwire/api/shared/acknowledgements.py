@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from kwire.api.shared.leader_hints import HINTED_ERRORS, LeaderHints
 from kwire.pending import Answer, Pending
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
@@ -18,6 +17,7 @@ from kwire.replica.traffic import Traffic
 from kwire.replica.waiting import CommitCallback
 from kwire.server.context import Disconnect, NoReply, RequestContext
 from kwire.server.deadlines import Deadline
+from kwire.server.leader_hints import HINTED_ERRORS, LeaderHints
 
 LEADER_HINTS_FROM = 10
 ACKS_ALL = -1
@@ -30,7 +30,17 @@ class Acknowledgements(Pending[Outcome]):
     """See the module. It is the Pending of the response; `has_failed` says that a partition has an
     error."""
 
-    __slots__ = ("_context", "_count", "_deadline", "_open", "_response", "_waits", "has_failed")
+    __slots__ = (
+        "_context",
+        "_count",
+        "_deadline",
+        "_open",
+        "_response",
+        "_timeout_ms",
+        "_unwritten",
+        "_waits",
+        "has_failed",
+    )
 
     def __init__(self, context: RequestContext, response: m.ProduceResponse) -> None:
         super().__init__()
@@ -40,16 +50,24 @@ class Acknowledgements(Pending[Outcome]):
         self._open: dict[int, tuple[Result, CommitCallback | None, Traffic | None]] = {}
         self._count = 0
         self._waits = False
+        self._unwritten = 0
+        self._timeout_ms: int | None = None
         self._deadline: Deadline | None = None
         self.has_failed = False
 
-    def wait_for_commit(self, result: Result, partition: Partition, end: int) -> None:
-        """The high watermark has to reach `end`."""
+    def wait_for_commit(
+        self, result: Result, partition: Partition, end: int, written: Pending[None]
+    ) -> None:
+        """The high watermark has to reach `end`. The request's time begins when this log has what
+        is `written`, as with Apache Kafka: a slow disk makes an answer late, and no error."""
         self._count += 1
         key = self._count
         waiter = partition.wait_for_commit(end, lambda code: self._committed(key, partition, code))
         if waiter is not None:
             self._open[key] = result, waiter, partition.traffic
+            if not written.done:
+                self._unwritten += 1
+                written.add_done_callback(self._has_been_written)
 
     def wait_for_write(self, result: Result, written: Pending[None]) -> None:
         """The bytes have to be in the file."""
@@ -65,9 +83,18 @@ class Acknowledgements(Pending[Outcome]):
         self._waits = True
         self.set_on_cancel(self._forget)
         if acks == ACKS_ALL:
-            deadlines = self._context.parts.deadlines
-            self._deadline = deadlines.add(max(0, timeout_ms), self._timed_out)
+            self._timeout_ms = max(0, timeout_ms)
+            self._begin_time()
         return self
+
+    def _has_been_written(self, _: Pending[None]) -> None:
+        self._unwritten -= 1
+        self._begin_time()
+
+    def _begin_time(self) -> None:
+        if self._timeout_ms is not None and self._open and not self._unwritten:
+            deadlines = self._context.parts.deadlines
+            self._deadline = deadlines.add(self._timeout_ms, self._timed_out)
 
     def _written(self, key: int, done: Pending[None]) -> None:
         entry = self._open.get(key)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from kwire.api.shared.leader_hints import missing_partition_error
 from kwire.clock import Clock
 from kwire.coordinator.coordinator_log import ACKS_ALL
 from kwire.coordinator.group.coordinator import TOPIC as OFFSETS_TOPIC
@@ -17,6 +16,7 @@ from kwire.log.types import Origin
 from kwire.pending import Pending, after
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records.control import end_transaction_marker
+from kwire.server.leader_hints import missing_partition_error
 from kwire.server.parts import Coordinators, Metadata, Replicas
 
 CLIENT_VERSION_OF_BROKER = 2

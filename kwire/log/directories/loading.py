@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from kwire.clock import Random
@@ -30,6 +30,7 @@ from kwire.log.directories.directory import (
 from kwire.log.directories.identity_files import PARTITION_METADATA, parse_partition_metadata
 from kwire.log.files import Files
 from kwire.log.partition.partition_log import PartitionLog
+from kwire.log.recovery.known_logs import KnownLog
 from kwire.log.segment.segment import LOG_SUFFIX
 from kwire.protocol.errors import KafkaError
 
@@ -57,6 +58,8 @@ class LoadedLogs(Protocol):
     def random(self) -> Random: ...
     @property
     def moves(self) -> Moves: ...
+    @property
+    def known_logs(self) -> Mapping[Key, KnownLog]: ...
     def get(self, topic: str, partition: int) -> PartitionLog | None: ...
     def directory_of(self, topic: str, partition: int) -> LogDirectory | None: ...
     def logs_in(self, directory: LogDirectory) -> list[PartitionLog]: ...
@@ -273,7 +276,8 @@ def _load(
 ) -> Opening | None:
     path = f"{directory.path}/{name}"
     key = (found.topic, found.partition)
-    topic_id = _topic_id(logs, path)
+    known_files = logs.known_logs.get(key) if directory.was_clean else None
+    topic_id = _topic_id(logs, path) if known_files is None else known_files.topic_id
     if expected_topic is not None:
         expected = expected_topic(*key)
         if topic_id is None and expected is not None and _is_empty(logs, path):

@@ -4,7 +4,7 @@ The metadata log lives in one of the directories but is opened by its own driver
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 from kwire.clock import Clock, Random
@@ -54,6 +54,7 @@ from kwire.log.files import (
 from kwire.log.flushing import Flusher, SyncRequest, Syncs
 from kwire.log.partition.config import LogConfig
 from kwire.log.partition.partition_log import PartitionLog
+from kwire.log.recovery.known_logs import KnownLog
 from kwire.log.recovery.opening import open_log
 from kwire.log.scheduling import ImmediateScheduler, Scheduler
 from kwire.log.segment.open_file_limit import OpenSegments
@@ -102,6 +103,7 @@ class LogManager:
         self.cordoned: Sequence[LogDirectory] = ()
         self._logs: dict[tuple[str, int], PartitionLog] = {}
         self._home: dict[tuple[str, int], LogDirectory] = {}
+        self.known_logs: Mapping[tuple[str, int], KnownLog] = {}  # until they are loaded
         self._on_directory_failure = on_directory_failure
         self.goes_offline_by_writes: Callable[[], bool] = lambda: False
         self._open_segments = OpenSegments()
@@ -160,16 +162,18 @@ class LogManager:
 
     def loading(self, expected_topic: ExpectedTopic | None = None) -> Iterator[Opening | None]:
         """`load_all`, a partition a step, so that a loop can do other things in between."""
-        return load_directories(self, expected_topic)
+        yield from load_directories(self, expected_topic)
+        self.known_logs = {}
 
     def open_apart(
         self, directory: LogDirectory, path: str, key: tuple[str, int], topic_id: bytes
     ) -> PartitionLog:
-        """A partition's log, opened without what logs share: may be done by any thread.
-
-        Raises KafkaError, OSError.
-        """
-        return self._open(path, key, topic_id, directory, clean=directory.was_clean, is_alone=True)
+        """A partition's log, opened without what logs share: may be done by any thread. One that is
+        known has nothing to be done apart. Raises KafkaError, OSError."""
+        clean = directory.was_clean
+        known = self.known_logs.get(key) if clean else None
+        apart = known is None
+        return self._open(path, key, topic_id, directory, clean=clean, is_alone=apart, known=known)
 
     def adopt(self, log: PartitionLog, directory: LogDirectory) -> None:
         """Make a log that was opened apart the partition's."""
@@ -190,6 +194,7 @@ class LogManager:
         clean: bool,
         is_alone: bool = False,
         is_copy: bool = False,
+        known: KnownLog | None = None,
     ) -> PartitionLog:
         """A log with the settings of all.
 
@@ -214,6 +219,7 @@ class LogManager:
             high_watermark=0 if is_copy else directory.high_watermarks.get(key, 0),
             producer_expiration_ms=self.settings.producer_id_expiration_ms,
             verify_transactions=self.settings.verify_transactions,
+            known=known,
             on_error=partial(self._copy_failed, directory) if is_copy else None,
         )
 

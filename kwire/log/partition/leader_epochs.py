@@ -9,7 +9,7 @@ sync.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 from kwire.kept_errors import kept
@@ -145,15 +145,24 @@ class LeaderEpochs:
 
 class EpochFile:
     """The epochs of a log, and the file that holds them. `on_error` hears when it cannot be
-    written."""
+    written. `content` is what the file holds, None while that is not known."""
 
-    __slots__ = ("_directory", "_files", "_is_unsaved", "epochs", "is_unsynced", "on_error")
+    __slots__ = (
+        "_directory",
+        "_files",
+        "_is_unsaved",
+        "content",
+        "epochs",
+        "is_unsynced",
+        "on_error",
+    )
 
     def __init__(self, files: Files, directory: str) -> None:
         self._files = files
         self._directory = directory
         self.epochs = LeaderEpochs(self._save)
         self._is_unsaved = False
+        self.content: bytes | None = None
         self.is_unsynced = False
         self.on_error: Callable[[OSError], None] | None = None
 
@@ -163,7 +172,14 @@ class EpochFile:
 
     def load(self) -> None:
         """Take over what the file says. Raises OSError, ValueError."""
-        self.epochs.load(parse_epochs(self._files.read_file(self.path)))
+        content = self._files.read_file(self.path)
+        self.epochs.load(parse_epochs(content))
+        self.content = content
+
+    def put_back(self, content: bytes, entries: Sequence[tuple[int, int]]) -> None:
+        """As `load`, of what is known to be in the file, and what that says."""
+        self.epochs.load(list(entries))
+        self.content = content
 
     def relocate(self, directory: str) -> None:
         """The directory was renamed."""
@@ -194,7 +210,9 @@ class EpochFile:
 
     def _write(self, data: bytes) -> None:
         self.is_unsynced = True
+        self.content = None
         write_atomically(self._files, self.path, data, sync=False)
+        self.content = data
         self._is_unsaved = False
 
 

@@ -84,7 +84,7 @@ class PartitionLog:
         # The log ended there once, durably; what is missing is lost.
         self._promised_end = promised_end
         self._led_epoch = -1
-        self._buffer = WriteBuffer(self.write_failed, self._written, local.scheduler)
+        self._buffer = WriteBuffer(self.write_failed, self._written, local.scheduler, local.files)
         self._appender = Appender(self, self.name, local, producers, self._buffer)
         self._reader = LogReader(self, self.name, local)
         # The parts' own methods: for every batch a call that only calls another would show.

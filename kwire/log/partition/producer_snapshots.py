@@ -131,11 +131,14 @@ class SnapshotFiles:
 
     def remove_stray(self, bases: list[int]) -> None:
         """Keep those at a segment's base, and the latest one behind the last segment's base."""
+        if not self.offsets:
+            return
         kept = set(bases)
         behind = [o for o in self.offsets if not bases or o > bases[-1]]
         if behind:
             kept.add(behind[-1])
-        self.remove([o for o in self.offsets if o not in kept])
+        if not kept.issuperset(self.offsets):
+            self.remove([o for o in self.offsets if o not in kept])
 
     def _path(self, offset: int) -> str:
         return f"{self._directory}/{offset:020d}.snapshot"

@@ -2,14 +2,15 @@
 
 Small ones are copied and wait for the end of the loop's turn, so that many requests share one
 write; a large one is written at once, in the same vectored call as those before it. Writes of a
-partition complete in order.
+partition complete in order. Where the disk is slow on command, every write waits so long, and the
+loop goes on.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from kwire.log.files import Buffer
+from kwire.log.files import Buffer, Files
 from kwire.log.scheduling import Scheduler
 from kwire.log.segment.segment import Segment
 from kwire.pending import Pending
@@ -24,6 +25,7 @@ class WriteBuffer:
     __slots__ = (
         "_buffers",
         "_failed",
+        "_files",
         "_is_scheduled",
         "_pending",
         "_segment",
@@ -38,7 +40,9 @@ class WriteBuffer:
         failed: Callable[[OSError, list[Pending[None]], int], None],
         written: Callable[[list[Pending[None]]], None],
         scheduler: Scheduler,
+        files: Files,
     ) -> None:
+        self._files = files
         self._failed = failed
         self._written = written
         self.scheduler = scheduler
@@ -56,7 +60,9 @@ class WriteBuffer:
         """Take a batch; `is_owned` memory is not reused by anybody else."""
         size_bytes = len(data)
         self._size_bytes += size_bytes
-        if size_bytes >= SMALL_BYTES or self._size_bytes >= TAIL_BYTES_MAX:
+        if (
+            size_bytes >= SMALL_BYTES or self._size_bytes >= TAIL_BYTES_MAX
+        ) and not self._files.write_delay_ms:
             self._urgent = True
             self._buffers.append(data)
         else:
@@ -80,7 +86,10 @@ class WriteBuffer:
             self.write(segment)
         elif not self._is_scheduled:
             self._is_scheduled = True
-            self.scheduler.call_soon(self._turn_ended)
+            if delay_ms := self._files.write_delay_ms:
+                self.scheduler.call_later(delay_ms, self._turn_ended)
+            else:
+                self.scheduler.call_soon(self._turn_ended)
         return pending
 
     def _turn_ended(self) -> None:

@@ -29,6 +29,7 @@ from kwire.log.partition.producer_snapshots import SnapshotFiles
 from kwire.log.partition.producers import Producers
 from kwire.log.partition.replay import check_transaction_indexes, load_producers, rebuild_epochs
 from kwire.log.recovery.directory_contents import FoundFiles, sort_files
+from kwire.log.recovery.known_logs import KnownLog, put_back
 from kwire.log.recovery.repair import LostRecordsError, SegmentRepair, set_segments_aside
 from kwire.log.scheduling import ImmediateScheduler, Scheduler
 from kwire.log.segment.open_file_limit import OpenSegments
@@ -61,6 +62,7 @@ def open_log(
     producer_expiration_ms: int = 86_400_000,
     verify_transactions: bool = True,
     durable_below: int = 0,
+    known: KnownLog | None = None,
     on_error: Callable[[PartitionLog, Exception, bool], None] | None = None,
 ) -> PartitionLog:
     """Open the log in `directory`, repairing what needs repair; create it where there is none.
@@ -68,8 +70,8 @@ def open_log(
     `clean` says that whoever wrote it last stopped cleanly; the offsets are those of the log
     directory's checkpoint files. A `recovery_point` of None means that its file is lost: then only
     what is at the very end is taken for a tail that was never durable. Nothing is repaired when
-    offsets below `durable_below` are missing: LostRecordsError. Raises OSError when a file cannot
-    be read or written.
+    offsets below `durable_below` are missing: LostRecordsError. What is `known` of the files is not
+    looked up in them. Raises OSError when a file cannot be read or written.
     """
     name = f"{topic}-{partition}"
     local = LocalLog(
@@ -86,16 +88,21 @@ def open_log(
     producers = Producers(name, expiration_ms=producer_expiration_ms, verify=verify_transactions)
     unsaved: list[Exception] = []  # epochs that a shortage keeps from their file
     local.epoch_file.on_error = unsaved.append
-    recovery = _Recovery(local, producers, clean=clean, durable_below=durable_below)
-    recovery.run(log_start_offset, recovery_point, high_watermark)
+    if known is not None:
+        put_back(known, local, producers, recovery_point)
+        start, promised_end = known.log_start_offset, 0
+    else:
+        recovery = _Recovery(local, producers, clean=clean, durable_below=durable_below)
+        recovery.run(log_start_offset, recovery_point, high_watermark)
+        start, promised_end = recovery.log_start_offset, recovery.promised_end
     log = PartitionLog(
         topic,
         partition,
         topic_id,
         local,
         producers,
-        log_start_offset=recovery.log_start_offset,
-        promised_end=recovery.promised_end,
+        log_start_offset=start,
+        promised_end=promised_end,
         on_error=on_error,
     )
     for error in unsaved:

@@ -6,50 +6,19 @@ A content model is what a schema says of properties it does not name: open (anyt
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import TYPE_CHECKING
-
 from kwire.schemas.formats.json_parts import named, one, plain, strings
+from kwire.schemas.formats.json_patterns import matches
 from kwire.schemas.formats.json_schema import Place
 from kwire.schemas.formats.json_walk import Compares, Reason
 
-if TYPE_CHECKING:
-    import re2
-
-PATTERN_CHARACTERS_MAX = 1000
-PATTERNS_KEPT_MAX = 1000
 _NOT_OPEN = "NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL"
-
-
-def matches(pattern: str, name: str) -> bool | None:
-    """None where it is not known: a very long pattern, one RE2 does not have, or without RE2."""
-    try:
-        import re2
-    except ImportError:
-        return None
-    if len(pattern) > PATTERN_CHARACTERS_MAX:
-        return None
-    try:
-        return _compiled(pattern).search(name) is not None
-    except re2.error:
-        return None
-
-
-@lru_cache(maxsize=PATTERNS_KEPT_MAX)
-def _compiled(pattern: str) -> re2._Regexp[str]:
-    import re2
-
-    options = re2.Options()
-    options.log_errors = False
-    options.max_mem = 1 << 20
-    return re2.compile(pattern, options)
 
 
 def model(walk: Compares, place: Place, name: str) -> tuple[list[Place], bool]:
     """(the schemas of a property that is not named, whether it is certain which those are)."""
     found, is_certain = [], True
     for pattern, schema in named(place, "patternProperties").items():
-        walk.step()
+        walk.pattern(pattern)
         answer = matches(pattern, name)
         if answer is None:
             is_certain = False
@@ -138,7 +107,7 @@ def _patterns(walk: Compares, reader: Place, writer: Place, path: str) -> list[R
         elif any(walk.reasons(schema, (place,), at) for place in (rest(writer), *old.values())):
             found.append(Reason("PROPERTY_ADDED_TO_OPEN_CONTENT_MODEL", at))
         for name, property_ in named(writer, "properties").items():
-            walk.step()
+            walk.pattern(pattern)
             if matches(pattern, name) is not False and walk.reasons(schema, (property_,), at):
                 found.append(Reason(f"PROPERTY_REMOVED_{_NOT_OPEN}", f"{path}/properties/{name}"))
     for pattern, schema in old.items():

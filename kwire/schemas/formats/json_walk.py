@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NoReturn, Protocol
 
+from kwire.schemas.formats.json_patterns import UNITS_MAX, units
 from kwire.schemas.formats.json_schema import Place
 from kwire.schemas.formats.parsed import STEPS_MAX, InvalidSchema, Sides
 
@@ -40,6 +41,8 @@ TOLD = (
     ("_CHANGED", "the {reader} schema does not accept what the {writer} schema accepts"),
 )
 
+UNITS_PER_STEP = 4
+
 
 @dataclass(frozen=True)
 class Reason:
@@ -57,6 +60,8 @@ class Reason:
 class Compares(Protocol):
     def step(self) -> None: ...
 
+    def pattern(self, pattern: str) -> None: ...
+
     def reasons(self, reader: Place, writer: tuple[Place, ...], path: str) -> list[Reason]: ...
 
 
@@ -65,12 +70,20 @@ class Walk:
 
     def __init__(self) -> None:
         self.steps = 0
+        self.patterns: dict[str, None] = {}
         self.decided: dict[tuple[str, tuple[str, ...]], list[Reason]] = {}
 
     def step(self) -> None:
         self.steps += 1
         if self.steps > STEPS_MAX:
             self.give_up()
+
+    def pattern(self, pattern: str) -> None:
+        """A step, and more for one that is to be made ready."""
+        if pattern not in self.patterns:
+            self.patterns[pattern] = None
+            self.steps += min(units(pattern), UNITS_MAX) // UNITS_PER_STEP
+        self.step()
 
     def give_up(self) -> NoReturn:
         raise InvalidSchema("The schemas are too large to compare")

@@ -24,9 +24,11 @@ PARTS_MAX = 10_000
 
 
 class Kind(Enum):
-    """READ: as it is printed; DESCRIBE: a Protobuf schema as its descriptor; COMPARE: whether the
-    first of the roots may follow the others, the oldest of which is the second."""
+    """CHECK: whether it can be read; READ: as it is printed; DESCRIBE: a Protobuf schema as its
+    descriptor; COMPARE: whether the first of the roots may follow the others, the oldest of which
+    is the second."""
 
+    CHECK = "check"
     READ = "read"
     DESCRIBE = "describe"
     COMPARE = "compare"
@@ -66,6 +68,10 @@ class ReadSchema(NamedTuple):
     record_name: str | None
 
 
+class Readable(NamedTuple):
+    """It can be read, within what a schema may take."""
+
+
 class Compared(NamedTuple):
     """Why a schema may not follow, and which of the earlier ones; none where it may."""
 
@@ -84,8 +90,8 @@ class Refused(NamedTuple):
     package: str = ""
 
 
-WorkDone: TypeAlias = ReadSchema | Compared | Descriptor | Refused
-_SHAPES = (ReadSchema, Compared, Descriptor, Refused)
+WorkDone: TypeAlias = Readable | ReadSchema | Compared | Descriptor | Refused
+_SHAPES = (Readable, ReadSchema, Compared, Descriptor, Refused)
 
 
 class WorkNeeded(Exception):
@@ -127,6 +133,8 @@ def done(work: SchemaWork) -> WorkDone:
     """See the module; it raises nothing."""
     try:
         parsed = parsed_parts(work.parts)
+        if work.kind is Kind.CHECK:
+            return Readable()
         first, *others = (parsed[at] for at in work.roots)
         if work.kind is Kind.COMPARE:
             return compared(work.level, first, others)
@@ -145,21 +153,18 @@ def done(work: SchemaWork) -> WorkDone:
 
 
 def encoded(work: SchemaWork) -> bytes:
-    return json.dumps(
-        {
-            "kind": work.kind.value,
-            "level": work.level.value,
-            "roots": work.roots,
-            "parts": work.parts,
-        }
-    ).encode()
+    """In pieces that are short, so that a thread that does it lets a loop run."""
+    told = {"kind": work.kind.value, "level": work.level.value, "roots": work.roots}
+    lines = [json.dumps(told).encode(), *(json.dumps(part).encode() for part in work.parts)]
+    return b"\n".join(lines)
 
 
 def decoded(data: bytes) -> SchemaWork:
-    told = json.loads(data)
+    first, *others = data.split(b"\n")
+    told = json.loads(first)
     parts = tuple(
         Part(kind, text, tuple((name, at) for name, at in references))
-        for kind, text, references in told["parts"]
+        for kind, text, references in map(json.loads, others)
     )
     return SchemaWork(Kind(told["kind"]), parts, tuple(told["roots"]), Compatibility(told["level"]))
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kwire.schemas.validation.allowance import Allowance
+
 if TYPE_CHECKING:
     import avro.schema
 
 ITEMS_MAX = 1_000_000  # of a block
 VALUES_FREE, VALUES_PER_BYTE = 1000, 8  # of a datum: most values take a byte or more
 DEPTH_MAX = 200
-EMPTY_DEPTH_MAX = 10
 _WIDTHS = {"float": 4, "double": 8, "null": 0}
 
 
@@ -22,30 +23,38 @@ class UndecodableError(ValueError):
     """Bytes that are no datum of the schema; `str()` says why."""
 
 
-def check(schema: avro.schema.Schema, data: bytes, start: int = 0) -> None:
-    """Raises UndecodableError."""
-    datum = _Datum(data, start)
+def check(schema: avro.schema.Schema, data: bytes, start: int, allowance: Allowance) -> None:
+    """Raises UndecodableError, AllowanceSpentError; a value is a step."""
+    datum = _Datum(data, start, allowance)
     datum.skip(schema, 0)
     if datum.at != len(data):
         raise UndecodableError(f"{len(data) - datum.at} bytes are left over")
 
 
-def is_empty(schema: avro.schema.Schema, depth: int = 0) -> bool:
-    """Whether its data have no bytes, so that a million of them are nothing to look at."""
+def is_empty(schema: avro.schema.Schema, known: dict[str, bool]) -> bool:
+    """Whether its data have no bytes, so that a million of them are nothing to look at. `known` of
+    records by their names; one that contains itself has no data that end."""
     if schema.type == "fixed":
         return bool(schema.size == 0)
-    if schema.type in ("record", "error") and depth < EMPTY_DEPTH_MAX:
-        return all(is_empty(field.type, depth + 1) for field in schema.fields)
-    return bool(schema.type == "null")
+    if schema.type not in ("record", "error"):
+        return bool(schema.type == "null")
+    name = schema.fullname
+    if name not in known:
+        known[name] = False
+        known[name] = all(is_empty(field.type, known) for field in schema.fields)
+    return known[name]
 
 
 class _Datum:
-    def __init__(self, data: bytes, start: int) -> None:
+    def __init__(self, data: bytes, start: int, allowance: Allowance) -> None:
         self.data = data
         self.at = start
+        self.allowance = allowance
+        self.empty: dict[str, bool] = {}
         self.values_left = VALUES_FREE + VALUES_PER_BYTE * len(data)
 
     def skip(self, schema: avro.schema.Schema, depth: int) -> None:
+        self.allowance.take(1)
         self.values_left -= 1
         if self.values_left < 0 or depth > DEPTH_MAX:
             raise UndecodableError("it is nested too deep or has too many values")
@@ -122,7 +131,7 @@ class _Datum:
                     raise UndecodableError("it ends in the middle of a value")
             if count > ITEMS_MAX:
                 raise UndecodableError(f"a block has {count} items")
-            if not is_map and is_empty(items):
+            if not is_map and is_empty(items, self.empty):
                 continue
             for _ in range(count):
                 if is_map:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
+from typing import NamedTuple
 
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records import kernel
@@ -18,6 +20,7 @@ from kwire.protocol.records.validation import InvalidRecordsError, RecordError
 from kwire.schemas.registry.names import DEFAULT
 from kwire.schemas.registry.state import State
 from kwire.schemas.registry.version import Version
+from kwire.schemas.validation.allowance import Allowance, AllowanceSpentError, of_record
 from kwire.schemas.validation.avro_bytes import UndecodableError
 from kwire.schemas.validation.prepared import Decode, Prepared
 from kwire.schemas.validation.rules import TOPIC_NAME, SideRules, TopicRules
@@ -27,6 +30,9 @@ FAULTS_MAX = 100
 SLICE_RECORDS = 200  # of one turn of the loop
 SLICE_BYTES = 32 * 1024  # the same, where they are decoded
 LARGE_BYTES = 16 * 1024  # what a worker decodes
+TURN_STEPS = 5000
+WORKER_STEPS_MAX = 20_000_000
+"""Of a batch, by the worker: with all of them it has some twenty seconds."""
 UNCOMPRESSED_BYTES_MAX = 128 * 1024 * 1024
 PreparedOrFault = Prepared | str
 Schema = tuple[int, str]
@@ -85,8 +91,12 @@ def pass_over(
         for _, _, key, value, headers in rows:
             one.record(index, key, value, headers)
             index += 1
+            if one.steps_taken >= TURN_STEPS:
+                one.steps_taken = 0
+                yield None
         while one.large:
-            at, side, job = one.large.pop()
+            at, side, large = one.large.pop()
+            job = Job(partial(one.checked_by_worker, large))
             yield job
             if job.result:
                 one.refuse(at, side, job.result)
@@ -98,10 +108,18 @@ def pass_over(
     return one.outcome
 
 
-def _fault(data: bytes, found: Told, decode: Decode) -> str:
-    """Why it does not decode; empty where it does."""
+class _Large(NamedTuple):
+    """What a worker decodes."""
+
+    data: bytes
+    told: Told
+    decode: Decode
+
+
+def _fault(data: bytes, found: Told, decode: Decode, allowance: Allowance) -> str:
+    """Why it does not decode; empty where it does. Raises AllowanceSpentError."""
     try:
-        decode(data, found.start)
+        decode(data, found.start, allowance)
     except UndecodableError as error:
         return f"it does not decode by {shown(found.head)}: {error}"
     return ""
@@ -122,8 +140,11 @@ class _Pass:
         # What is left to be done for a head whose subject is right, whatever the bytes are.
         self._accepted: dict[tuple[SideRules, bytes], Decode | None] = {}
         self.outcome = Outcome()
-        self.large: list[tuple[int, SideRules, Job[str]]] = []
+        self.large: list[tuple[int, SideRules, _Large]] = []
         """What is to be decoded beside the loop."""
+        self.steps_taken = 0
+        """In this turn of the loop."""
+        self._worker_steps_left = WORKER_STEPS_MAX
 
     def record(self, index: int, key: bytes | None, value: bytes | None, headers: Headers) -> None:
         rules = self._rules
@@ -149,12 +170,33 @@ class _Pass:
     def _decode(
         self, index: int, side: SideRules, data: bytes, found: Told, decode: Decode
     ) -> None:
-        if len(data) > LARGE_BYTES:
-            self.large.append((index, side, Job(lambda: _fault(data, found, decode))))
-            return
-        why = _fault(data, found, decode)
-        if why:
+        why = ""
+        is_large = len(data) > LARGE_BYTES
+        if not is_large:
+            allowance = Allowance(TURN_STEPS, is_of_loop=True)
+            try:
+                why = _fault(data, found, decode, allowance)
+            except AllowanceSpentError:
+                is_large = True
+            self.steps_taken += TURN_STEPS - max(0, allowance.left)
+        if is_large:
+            self.large.append((index, side, _Large(data, found, decode)))
+        elif why:
             self.refuse(index, side, why)
+
+    def checked_by_worker(self, large: _Large) -> str:
+        """Why it does not decode; empty where it does."""
+        given = min(of_record(len(large.data)), self._worker_steps_left)
+        allowance = Allowance(given)
+        try:
+            return _fault(large.data, large.told, large.decode, allowance)
+        except AllowanceSpentError:
+            head = shown(large.told.head)
+            if given < of_record(len(large.data)):
+                return f"the batch takes too long to check by {head}: send fewer records in one"
+            return f"it takes too long to check by {head}, for its {len(large.data)} bytes"
+        finally:
+            self._worker_steps_left -= given - max(0, allowance.left)
 
     def _look(self, index: int, side: SideRules, data: bytes, found: Told) -> None:
         head = found.head

@@ -9,6 +9,9 @@ from kwire.schemas.registry.version import Version
 from kwire.schemas.registry.work import SchemaWork, parsed_parts
 from kwire.schemas.validation.prepared import Prepared, prepared
 
+CHARACTERS_MAX = 4 * 1024 * 1024
+"""Of a schema with all that it refers to. Parsed, a character takes up to 60 bytes."""
+
 
 def closure_of(schemas: Schemas, version: Version) -> SchemaWork:
     """Raises InvalidSchema where a reference leads nowhere, or in a circle."""
@@ -18,11 +21,18 @@ def closure_of(schemas: Schemas, version: Version) -> SchemaWork:
         raise InvalidSchema(str(error)) from None
 
 
+def refusal(why: str, package: str = "") -> str:
+    """Why records are refused whose schema is; `package` is what its format needs."""
+    if package:
+        return f"its format needs the package {package}: pip install 'kwire[schemas]'"
+    return f"its schema cannot be read: {why}"
+
+
 def prepare(closure: SchemaWork) -> Prepared | str:
     """Parsed and ready; why not, where it cannot be. It may take long: beside the loop."""
     try:
         return prepared(parsed_parts(closure.parts)[-1])
     except InvalidSchema as error:
-        return f"its schema cannot be read: {error}"
+        return refusal(str(error))
     except ImportError as error:
-        return f"its format needs the package {error.name}: pip install 'kwire[schemas]'"
+        return refusal(str(error), error.name or "")

@@ -1,28 +1,23 @@
-"""Whether a document is one of a JSON Schema: by jsonschema, within bounds.
-
-Patterns are matched by RE2, `uniqueItems` looks at each item once, and a schema whose references
-double (2^40 ways lead to the last one) runs out of the references that one document may follow.
-"""
+"""Whether a document is one of a JSON Schema: by jsonschema, within bounds (`json_keywords.py`)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextvars import ContextVar
+import json
 from typing import TYPE_CHECKING
 
-from kwire.schemas.formats.json_objects import matches
-from kwire.schemas.formats.json_parts import key
+from kwire.schemas.formats.json_patterns import CLASS_UNITS, UNITS_MAX, units
 from kwire.schemas.formats.json_schema import Place
 from kwire.schemas.formats.json_text import Json
+from kwire.schemas.formats.parsed import InvalidSchema
+from kwire.schemas.validation.allowance import Allowance, AllowanceSpentError
 from kwire.schemas.validation.avro_bytes import UndecodableError
+from kwire.schemas.validation.json_keywords import ALLOWANCE, keywords_of
 
 if TYPE_CHECKING:
-    from jsonschema.exceptions import ValidationError
     from jsonschema.protocols import Validator
 
-Keyword = Callable[["Validator", Json, Json, Json], "Iterator[ValidationError] | None"]
-REFERENCES_FREE = 500  # beside one for each byte of the document
-_references_left: ContextVar[list[int]] = ContextVar("references_left")
+PATTERN_UNITS_MAX = 100_000
+"""Of a schema; a unit takes 2 to 70 us."""
 
 
 def checker_of(place: Place) -> Validator:
@@ -30,66 +25,61 @@ def checker_of(place: Place) -> Validator:
     from jsonschema.validators import extend, validator_for
 
     chosen = validator_for(place.schema, default=Draft7Validator)
-    keywords: dict[str, Keyword] = {
-        "pattern": _pattern,
-        "patternProperties": _pattern_properties,
-        "uniqueItems": _unique_items,
-    }
-    for name in ("$ref", "$dynamicRef", "$recursiveRef"):
-        if name in chosen.VALIDATORS:
-            keywords[name] = _counted(chosen.VALIDATORS[name])
+    keywords = keywords_of(dict(chosen.VALIDATORS))
     return extend(chosen, keywords)(place.schema, _resolver=place.resolver)
 
 
-def check_document(checker: Validator, document: Json, size_bytes: int) -> None:
-    """Raises UndecodableError with the first fault."""
-    token = _references_left.set([REFERENCES_FREE + size_bytes])
+def check_patterns(schema: Json) -> None:
+    """InvalidSchema where the patterns of a schema take too long to be made ready."""
+    found: dict[str, None] = {}
+    ahead = [schema]
+    while ahead:
+        item = ahead.pop()
+        if isinstance(item, dict):
+            pattern, patterns = item.get("pattern"), item.get("patternProperties")
+            found |= dict.fromkeys(patterns) if isinstance(patterns, dict) else {}
+            found |= {pattern: None} if isinstance(pattern, str) else {}
+            ahead += item.values()
+        elif isinstance(item, list):
+            ahead += item
+    total = sum(min(units(pattern), UNITS_MAX) for pattern in found)
+    if total > PATTERN_UNITS_MAX:
+        raise InvalidSchema(
+            f"Its patterns have {total} characters and repetitions in all, of at most "
+            f"{PATTERN_UNITS_MAX}; those with classes of Unicode count {CLASS_UNITS} times"
+        )
+
+
+def document_of(data: bytes) -> Json:
+    """Raises UndecodableError."""
+    try:
+        document: Json = _DECODER.decode(data.decode(json.detect_encoding(data), "surrogatepass"))
+    except (ValueError, RecursionError):
+        raise UndecodableError("it is no JSON") from None
+    return document
+
+
+def check_document(checker: Validator, document: Json, allowance: Allowance) -> None:
+    """Raises UndecodableError with the first fault, AllowanceSpentError."""
+    token = ALLOWANCE.set(allowance)
     try:
         error = next(checker.iter_errors(document), None)
+    except AllowanceSpentError:
+        raise
     except RecursionError:
         raise UndecodableError("it nests too deep") from None
+    except Exception as failed:
+        # The library raises what it meets: of numbers, of texts with half of a surrogate pair.
+        told = f"it cannot be checked: {type(failed).__name__}: {failed}"
+        raise UndecodableError(told[:300]) from None
     finally:
-        _references_left.reset(token)
+        ALLOWANCE.reset(token)
     if error is not None:
         raise UndecodableError(f"{error.json_path}: {error.message}"[:300])
 
 
-def _counted(follow: Keyword) -> Keyword:
-    def counted(
-        validator: Validator, reference: Json, value: Json, schema: Json
-    ) -> Iterator[ValidationError]:
-        left = _references_left.get()
-        left[0] -= 1
-        if left[0] < 0:
-            raise UndecodableError("its schema follows more references than the bytes it has")
-        yield from follow(validator, reference, value, schema) or ()
-
-    return counted
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"{name} is no JSON")
 
 
-def _unique_items(
-    validator: Validator, is_asked: Json, value: Json, schema: Json
-) -> Iterator[ValidationError]:
-    from jsonschema.exceptions import ValidationError
-
-    if is_asked and isinstance(value, list) and len({key(item) for item in value}) < len(value):
-        yield ValidationError("an item is there twice")
-
-
-def _pattern(
-    validator: Validator, pattern: Json, value: Json, schema: Json
-) -> Iterator[ValidationError]:
-    from jsonschema.exceptions import ValidationError
-
-    if isinstance(value, str) and isinstance(pattern, str) and matches(pattern, value) is False:
-        yield ValidationError(f"the text does not match {pattern!r}")
-
-
-def _pattern_properties(
-    validator: Validator, patterns: Json, value: Json, schema: Json
-) -> Iterator[ValidationError]:
-    if isinstance(value, dict) and isinstance(patterns, dict):
-        for pattern, below in patterns.items():
-            for name, item in value.items():
-                if matches(pattern, name):
-                    yield from validator.descend(item, below, path=name, schema_path=pattern)
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)

@@ -1,21 +1,22 @@
 """What is asked of a registered schema at publish: the names of its records, how bytes decode.
 
-Making one parses the schema: beside the loop, once for each. Decoding is bounded, and a pattern of
-a JSON Schema is matched by RE2, never by an engine that may take exponential time.
+Making one parses the schema: beside the loop, once for each. Decoding takes steps, and a pattern
+of a JSON Schema is matched by RE2, never by an engine that may take exponential time.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from kwire.schemas.formats import InvalidSchema, Parsed
+from kwire.schemas.formats.parsed import all_references
+from kwire.schemas.validation.allowance import Allowance
 from kwire.schemas.validation.avro_bytes import UndecodableError, check
 from kwire.schemas.validation.message_indexes import read_indexes
 
-Decode = Callable[[bytes, int], None]
-"""`decode(data, start)` raises UndecodableError."""
+Decode = Callable[[bytes, int, Allowance], None]
+"""`decode(data, start, allowance)` raises UndecodableError, and AllowanceSpentError."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class Prepared:
 
 
 def prepared(schema: Parsed) -> Prepared:
-    """Raises InvalidSchema where the format is none of those known."""
+    """Raises InvalidSchema where the format is unknown, or its patterns take too long."""
     if schema.schema_type == "AVRO":
         return _avro(schema)
     if schema.schema_type == "JSON":
@@ -45,23 +46,27 @@ def _avro(schema: Parsed) -> Prepared:
     assert isinstance(schema, AvroSchema)
     root = schema.root
     return Prepared(
-        lambda data, start: schema.record_name, lambda data, start: check(root, data, start)
+        lambda data, start: schema.record_name,
+        lambda data, start, allowance: check(root, data, start, allowance),
     )
 
 
 def _json(schema: Parsed) -> Prepared:
     from kwire.schemas.formats.json_schema import JsonSchema
-    from kwire.schemas.validation.json_documents import check_document, checker_of
+    from kwire.schemas.validation.json_documents import (
+        check_document,
+        check_patterns,
+        checker_of,
+        document_of,
+    )
 
     assert isinstance(schema, JsonSchema)
+    texts = [schema, *all_references(schema.references).values()]
+    check_patterns([one.root.schema for one in texts if isinstance(one, JsonSchema)])
     checker = checker_of(schema.root)
 
-    def decode(data: bytes, start: int) -> None:
-        try:
-            document = json.loads(data[start:])
-        except (ValueError, RecursionError):
-            raise UndecodableError("it is no JSON") from None
-        check_document(checker, document, len(data) - start)
+    def decode(data: bytes, start: int, allowance: Allowance) -> None:
+        check_document(checker, document_of(data[start:]), allowance)
 
     return Prepared(lambda data, start: schema.record_name, decode)
 
@@ -81,7 +86,7 @@ def _protobuf(schema: Parsed) -> Prepared:
         except UndecodableError:
             return None
 
-    def decode(data: bytes, start: int) -> None:
+    def decode(data: bytes, start: int, allowance: Allowance) -> None:
         found = read_indexes(data, start)
         try:
             GetMessageClass(found.message(first)).FromString(bytes(data[found.end :]))

@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 import sys
 import tempfile
 import threading
+from contextlib import suppress
+from typing import TypeAlias
 
 LOCK_FILE = ".lock"
 FICLONE = 0x40049409
@@ -26,11 +27,53 @@ REMOVED_PREFIX = ".kwire-removed-"
 NO_REFLINK = (errno.EOPNOTSUPP, errno.EXDEV, errno.EINVAL, errno.ENOTTY, errno.EPERM)
 
 
-def copy_tree(source: str, target: str, *, links: bool) -> None:
+Tree: TypeAlias = "dict[str, int | Tree]"
+"""What a copy has: by name a file's inode where it was copied from, or what a directory has."""
+
+OWN = 0
+"""In the place of an inode: a file that is nobody else's."""
+
+
+def copy_tree(source: str, target: str, *, links: bool) -> Tree:
     """Copy a data directory to a new one; OSError. Nobody may change it meanwhile."""
-    copier = _Copier(links=links)
     os.makedirs(target)
-    copier.copy(source, target)
+    return _Copier(links=links).copy(source, target)
+
+
+def put_links(source: str, tree: Tree, target: str) -> None:
+    """Make a data directory what `source` holds, by hard links; OSError. Nobody uses either, and
+    nobody has changed `source`, which `copy_tree` has made with this tree.
+
+    A file that both share is the same file still (`ThreadFiles`): a directory of which all files
+    are shared stays, the others are put there anew. What was in their place is removed by a thread.
+    """
+    copier = _Copier(links=True)
+    is_one_disk = os.stat(source).st_dev == os.stat(target).st_dev
+    kept = {LOCK_FILE}
+    aside = tempfile.mkdtemp(prefix=REMOVED_PREFIX, dir=os.path.dirname(os.path.abspath(target)))
+    try:
+        with os.scandir(target) as entries:
+            found = list(entries)
+        for entry in found:
+            if is_one_disk and _is_same(entry, tree.get(entry.name, OWN)):
+                kept.add(entry.name)
+            elif entry.name not in kept:
+                os.rename(entry.path, f"{aside}/{entry.name}")
+        for name, held in tree.items():
+            if name not in kept:
+                copier.put(held, f"{source}/{name}", f"{target}/{name}")
+    finally:
+        remove_soon(aside)
+
+
+def _is_same(entry: os.DirEntry[str], held: int | Tree) -> bool:
+    """Whether that is the same file, or a directory of nothing but the same files."""
+    if isinstance(held, int):
+        return entry.inode() == held
+    if not entry.is_dir(follow_symlinks=False):
+        return False
+    with os.scandir(entry.path) as entries:
+        return {one.name: one.inode() for one in entries} == held
 
 
 def copy_file(source: str, target: str) -> None:
@@ -40,10 +83,21 @@ def copy_file(source: str, target: str) -> None:
 
 def remove_soon(path: str) -> None:
     """Remove a tree by a thread: nobody waits for it."""
-    thread = threading.Thread(
-        target=shutil.rmtree, args=(path,), kwargs={"ignore_errors": True}, name="kwire-removal"
-    )
-    thread.start()
+    threading.Thread(target=_remove, args=(path,), name="kwire-removal").start()
+
+
+def _remove(path: str) -> None:
+    """What cannot be removed stays."""
+    with suppress(OSError):
+        with os.scandir(path) as entries:
+            found = list(entries)
+        for entry in found:
+            if entry.is_dir(follow_symlinks=False):
+                _remove(entry.path)
+            else:
+                with suppress(OSError):
+                    os.unlink(entry.path)
+        os.rmdir(path)
 
 
 def clear_soon(directory: str) -> None:
@@ -62,17 +116,30 @@ class _Copier:
         self._links = links
         self._reflinks = sys.platform.startswith("linux")
 
-    def copy(self, source: str, target: str) -> None:
+    def copy(self, source: str, target: str) -> Tree:
+        tree: Tree = {}
         with os.scandir(source) as entries:
             for entry in entries:
                 into = f"{target}/{entry.name}"
                 if entry.is_dir():
                     os.mkdir(into)
-                    self.copy(entry.path, into)
-                elif entry.name == LOCK_FILE or not entry.is_file():
-                    continue
-                elif not (self._links and _linked(entry.path, into)):
-                    self.copy_file(entry.path, into, entry.stat())
+                    tree[entry.name] = self.copy(entry.path, into)
+                elif entry.name != LOCK_FILE and entry.is_file():
+                    is_shared = self._links and _linked(entry.path, into)
+                    if not is_shared:
+                        self.copy_file(entry.path, into, entry.stat())
+                    tree[entry.name] = entry.inode() if is_shared else OWN
+        return tree
+
+    def put(self, held: int | Tree, source: str, target: str) -> None:
+        """Copy what `copy` has made."""
+        if isinstance(held, int):
+            if not (self._links and _linked(source, target)):
+                self.copy_file(source, target, os.stat(source))
+            return
+        os.mkdir(target)
+        for name, one in held.items():
+            self.put(one, f"{source}/{name}", f"{target}/{name}")
 
     def copy_file(self, source: str, target: str, status: os.stat_result) -> None:
         reading = os.open(source, os.O_RDONLY | os.O_CLOEXEC)

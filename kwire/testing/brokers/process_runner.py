@@ -7,7 +7,16 @@ from collections.abc import Callable
 
 from kwire.node.fault_client import FaultClient
 from kwire.python_module import python_module
-from kwire.testing.brokers.runner import HOST, BrokerFailed, FaultControl, StartSettings, Still, T
+from kwire.testing.brokers.runner import (
+    ANEW,
+    HOST,
+    BrokerFailed,
+    FaultControl,
+    GoingOn,
+    StartSettings,
+    Still,
+    T,
+)
 from kwire.testing.cluster.process import NodeFailed, ServeProcess
 from kwire.testing.waiting import wait_until
 
@@ -33,7 +42,7 @@ class ProcessRunner:
     def is_running(self) -> bool:
         return self._process.is_running
 
-    def start(self, going_on_as: bytes = b"") -> None:
+    def start(self, going_on: GoingOn = ANEW) -> None:
         if self.is_running:
             raise BrokerFailed(f"{self.name} is running")
         self._is_paused = False

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
 from kwire.faults.kinds import Given
+from kwire.log.recovery.known_logs import KnownLog
 
 T = TypeVar("T")
 
@@ -13,6 +14,9 @@ Setting: TypeAlias = str | int | float | bool
 """The value of a config of Kafka's; `True` is `true`."""
 
 HOST = "127.0.0.1"
+
+KnownLogs: TypeAlias = Mapping[tuple[str, int], KnownLog]
+"""By topic and partition."""
 
 StartSettings: TypeAlias = Callable[[int], Mapping[str, str]]
 """(the port that it had before, 0 at the first start) -> the configs of a start."""
@@ -45,6 +49,19 @@ class Still(NamedTuple):
     broker_epoch: int = -1
     is_written_out: bool = False
     """Whether its files are as a clean stop leaves them, but for the note that says so."""
+    logs: KnownLogs = {}
+    """What is known of its logs, where it is written out."""
+
+
+class GoingOn(NamedTuple):
+    """Whose state a data directory has, for a start that goes on as the same broker."""
+
+    incarnation: bytes = b""
+    """Empty for a start as after a kill."""
+    logs: KnownLogs = {}
+
+
+ANEW = GoingOn()
 
 
 class Runner(Protocol):
@@ -58,9 +75,9 @@ class Runner(Protocol):
         """Where it serves, also while it does not run; 0 before its first start."""
         ...
 
-    def start(self, going_on_as: bytes = b"") -> None:
-        """Start it and wait until it serves; BrokerFailed. `going_on_as`: the incarnation whose
-        state its directory has, so that it is the same broker still."""
+    def start(self, going_on: GoingOn = ANEW) -> None:
+        """Start it and wait until it serves; BrokerFailed. `going_on`: whose state its directory
+        has, so that it is the same broker still."""
         ...
 
     def stop(self) -> None:

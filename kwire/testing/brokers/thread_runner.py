@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import threading
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import contextmanager
 
 from kwire.clock import SkewedClock
 from kwire.config.broker_config import BrokerConfig
 from kwire.config.errors import ConfigError
+from kwire.log.recovery.known_logs import known_logs
 from kwire.network.loop import new_event_loop
 from kwire.node.faults import faults_of
 from kwire.node.node import Node, StartError
-from kwire.testing.brokers.runner import BrokerFailed, FaultControl, StartSettings, Still, T
+from kwire.testing.brokers.runner import (
+    ANEW,
+    BrokerFailed,
+    FaultControl,
+    GoingOn,
+    StartSettings,
+    Still,
+    T,
+)
 from kwire.testing.brokers.thread_faults import ThreadFaults
 from kwire.testing.brokers.thread_files import ThreadFiles
 from kwire.testing.brokers.thread_logs import ThreadLog
@@ -22,6 +33,18 @@ from kwire.testing.loop_thread import TIMEOUT_S, LoopThread
 from kwire.testing.unbegun import drop_unbegun
 
 _numbers = itertools.count(1)
+
+
+@contextmanager
+def _no_collections() -> Iterator[None]:
+    """What a start makes stays: to search it for garbage takes a tenth of it."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 class ThreadRunner:
@@ -45,16 +68,15 @@ class ThreadRunner:
     def is_running(self) -> bool:
         return self._life is not None
 
-    def start(self, going_on_as: bytes = b"") -> None:
+    def start(self, going_on: GoingOn = ANEW) -> None:
         if self._life is not None:
             raise BrokerFailed(f"{self.name} is running")
         self._log.open()
         try:
             settings = self._settings(self.port)
-            life = _Life(
-                self._prefix, settings, is_durable=self._is_durable, going_on_as=going_on_as
-            )
-            self.port = life.start()
+            with _no_collections():
+                life = _Life(self._prefix, settings, is_durable=self._is_durable, going_on=going_on)
+                self.port = life.start()
         except (StartError, ConfigError, TimeoutError) as error:
             text = self._log.text()
             self._log.close()
@@ -112,7 +134,7 @@ class _Life:
     """From one start of a broker to its end."""
 
     def __init__(
-        self, prefix: str, settings: Mapping[str, str], *, is_durable: bool, going_on_as: bytes
+        self, prefix: str, settings: Mapping[str, str], *, is_durable: bool, going_on: GoingOn
     ) -> None:
         self._prefix = prefix
         config = BrokerConfig.load(overrides=dict(settings))
@@ -127,8 +149,9 @@ class _Life:
             clock=clock,
             files=self.files,
             new_executor=self._new_executor,
-            incarnation_id=going_on_as,
+            incarnation_id=going_on.incarnation,
         )
+        node.log_manager.known_logs = going_on.logs
         # `ThreadRunner.lose_power` does it, from outside.
         made = faults_of(node, self.files, clock, lose_power=lambda: None)
         self.faults = ThreadFaults(self._thread, made)
@@ -220,7 +243,8 @@ class _Life:
                 node = self._node
                 is_written_out = node.log_manager.write_out()
                 self.files.links_were_made()
-                still = Still(node.incarnation_id, node.lifecycle.epoch, is_written_out)
+                logs = known_logs(node.log_manager.logs()) if is_written_out else {}
+                still = Still(node.incarnation_id, node.lifecycle.epoch, is_written_out, logs)
                 done.set_result(work(still))
             except BaseException as error:
                 done.set_exception(error)

@@ -76,6 +76,8 @@ class _Inode:
 class SimulatedDisk:
     """One host's disk. Paths are absolute; directories exist once made."""
 
+    write_delay_ms = 0
+
     def __init__(self, random: SeededRandom) -> None:
         self.wall_ms: Callable[[], int] = lambda: 0
         self._random = random

@@ -125,14 +125,15 @@ class Faults:
         return self._run.client_name if process is None else process.name
 
     def _may_end(self, node_id: int, *, power_loss: bool = False) -> bool:
-        """Whether this broker may end without order."""
+        """Whether this broker may end without order. A stop in order may end so too: it is killed
+        when it takes too long, as by whoever runs services."""
         nodes = self._nodes
         if not nodes.is_up(node_id):
             return False
         if nodes.killed and nodes.is_in_sync():
             nodes.unclean.clear()
             nodes.killed.clear()
-        known = nodes.killed if power_loss else nodes.unclean
+        known = {**nodes.killed, **nodes.being_stopped()} if power_loss else nodes.unclean
         return all(other == node_id for other in known)
 
     def _note(self, fault: Fault, what: str) -> None:
@@ -170,7 +171,7 @@ class Faults:
 
     async def _broker_stopped(self, fault: Fault) -> None:
         node_id = self._broker(fault)
-        if self._nodes.is_up(node_id):
+        if self._may_end(node_id):
             self._note(fault, f"n{node_id} is stopped in order, for {fault.length_s} s")
             await self._nodes.stop(node_id)
             await self._down(node_id, fault)
@@ -178,7 +179,7 @@ class Faults:
     async def _restarted_in_turn(self, fault: Fault) -> None:
         self._note(fault, "the brokers are restarted in turn")
         for node_id in self._nodes.ids:
-            if self._nodes.is_up(node_id):
+            if self._may_end(node_id):
                 await self._nodes.stop(node_id)
                 if not self._nodes.is_up(node_id):
                     self._nodes.start(node_id)

@@ -178,6 +178,10 @@ class SimulatedNodes:
 
     # -- looking at it
 
+    def being_stopped(self) -> dict[int, bool]:
+        """The brokers that are told to stop and have not ended."""
+        return {node_id: True for node_id in self.stopping if self.is_up(node_id)}
+
     def active_controller(self) -> Node | None:
         for node in self.nodes.values():
             if node.is_active_controller:

@@ -36,7 +36,10 @@ class Ports:
         """Serve the bootstrap address: where that is. OSError."""
         self._family, self._host = _resolved(self._host)
         port = self._open(self._first_port, target)
-        self._ports.update((address, port) for address in target.addresses[:1])
+        if len(target.addresses) == 1:
+            # Else the port leads to another broker while the first one is not there, and who
+            # asks for the first by it would be answered by that other one.
+            self._ports[target.addresses[0]] = port
         return self._host, port
 
     def of(self, host: str, port: int) -> int:

@@ -17,8 +17,18 @@ from kwire.protocol import frame
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
 from kwire.protocol.structs import Message
+from kwire.server.leader_hints import EndpointT, LeaderHints, name_leaders
 from tests.golden.broker.test_fault_answers import codes_in, everything
-from tests.support.cluster_fault_answers import DATA, Failing, requests, told, waiting
+from tests.support.cluster_fault_answers import (
+    DATA,
+    NOT_HERE,
+    OTHER,
+    TOPIC_ID,
+    Failing,
+    requests,
+    told,
+    waiting,
+)
 
 RECORDED: dict[str, str] = json.loads(DATA.read_text())
 ASKED = [*requests(), *waiting()]
@@ -30,6 +40,7 @@ CODES = {
     ErrorCode.NOT_ENOUGH_REPLICAS,
     ErrorCode.INCONSISTENT_GROUP_PROTOCOL,  # of a SyncGroup that names none, asked anywhere
 }
+LOCK_DURATION_MS = 30_000
 
 
 def code_of(failing: Failing, version: int) -> tuple[ErrorCode, Message]:
@@ -40,8 +51,21 @@ def code_of(failing: Failing, version: int) -> tuple[ErrorCode, Message]:
     return ErrorCode(code), answer
 
 
-def nobody(_: bytes) -> str | None:
-    return None
+def name_of(topic_id: bytes) -> str | None:
+    return NOT_HERE if topic_id == TOPIC_ID else None
+
+
+class LedByTheOther(LeaderHints):
+    """What the metadata of the broker that is asked says of all these topics."""
+
+    def __init__(self) -> None:
+        """Nothing else is known."""
+
+    def leader_of(self, topic: str, index: int) -> tuple[int, int]:
+        return OTHER, 0
+
+    def endpoints(self, endpoint_class: type[EndpointT]) -> list[EndpointT]:
+        return [endpoint_class(node_id=OTHER, host="127.0.0.1", port=0)]
 
 
 def executed(answer: Message) -> Message:
@@ -65,8 +89,12 @@ def test_an_error_on_command_is_that_of_a_cluster(failing: Failing, version: int
     key = int(request.API_KEY or 0)
     code, theirs = code_of(failing, version)
     (place, *_) = places_of(key, code, version)
-    ours = error_response(place, request, version, code, everything, nobody)
-    tell_log_starts(ours, lambda _: 0, nobody)
+    ours = error_response(place, request, version, code, everything, name_of)
+    tell_log_starts(ours, lambda _: 0, name_of)
+    if code is ErrorCode.NOT_LEADER_OR_FOLLOWER:
+        name_leaders(ours, version, LedByTheOther(), name_of)
+    if isinstance(ours, m.ShareFetchResponse):
+        ours.acquisition_lock_timeout_ms = LOCK_DURATION_MS  # a config, put in by who executes
     if failing.after:
         refused, ours = ours, executed(theirs)
         merge(place, ours, refused, after=True)

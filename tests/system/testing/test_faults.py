@@ -178,6 +178,49 @@ def test_a_produce_that_fails_behind_its_append_is_told_its_offset(
     assert broker.topic("appended").end_offsets() == {0: 2}
 
 
+def moved_answers(
+    client: WireClient, topic: str, topic_id: bytes
+) -> list[m.ProduceResponse | m.FetchResponse | m.ShareFetchResponse]:
+    """Of APIs and versions that name leaders beside an error."""
+    fetch, share = m.FetchRequest, m.ShareFetchRequest
+    fetched = fetch.FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1000)
+    shared = share.FetchPartition(partition_index=0)
+    consumer = fetch(
+        max_wait_ms=0, topics=[fetch.FetchTopic(topic_id=topic_id, partitions=[fetched])]
+    )
+    member = share(
+        group_id="g",
+        member_id="A" * 22,
+        share_session_epoch=0,
+        max_records=1,
+        batch_size=1,
+        topics=[share.FetchTopic(topic_id=topic_id, partitions=[shared])],
+    )
+    asked = ((produce(topic, 0), 12), (consumer, 17), (member, 1))
+    return [client.call(request, version) for request, version in asked]
+
+
+def test_a_moved_leader_is_named_beside_the_error(broker: Broker, client: WireClient) -> None:
+    """KIP-951: answers on command had no leader; Apache Kafka's have (`move-leader` too)."""
+    broker.topic("hinted").create()
+    topic_id = client.topic_id("hinted")
+    leader = client.topic("hinted").partitions[0]
+    host, port = client.brokers()[leader.leader_id]
+    with broker.faults.add("leader-moved", topic="hinted"):
+        answers = moved_answers(client, "hinted", topic_id)
+        older = client.call(produce("hinted", 0), 9)
+    for answer in answers:
+        (topic,) = answer.responses
+        (told,) = getattr(topic, "partition_responses", None) or topic.partitions
+        assert told.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert told.current_leader.leader_id == leader.leader_id
+        assert told.current_leader.leader_epoch == leader.leader_epoch
+        (endpoint,) = answer.node_endpoints
+        assert (endpoint.node_id, endpoint.host, endpoint.port) == (leader.leader_id, host, port)
+    assert answers[2].acquisition_lock_timeout_ms == 30_000
+    assert older.responses[0].partition_responses[0].error_code == 6
+
+
 def test_an_old_fetch_of_offsets_is_refused_where_kafka_refuses_it(
     broker: Broker, client: WireClient
 ) -> None:

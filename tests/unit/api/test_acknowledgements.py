@@ -16,6 +16,7 @@ from kwire.server.context import RequestContext
 from tests.support.parts import made_parts
 
 Result = m.ProduceResponse.PartitionProduceResponse
+WRITTEN: Pending[None] = Pending.completed(None)
 
 
 class Deadlines:
@@ -108,7 +109,7 @@ def test_a_commit_answers(
 ) -> None:
     partition: Any = Committing(enough)
     result = Result()
-    waiting.wait_for_commit(result, partition, 5)
+    waiting.wait_for_commit(result, partition, 5, WRITTEN)
     assert waiting.outcome(-1, 100) is waiting
     partition.callbacks[0](code)
     assert (waiting.done, deadlines.cancelled, result.error_code) == (True, True, told)
@@ -120,7 +121,7 @@ def test_the_end_of_its_time_answers_and_forgets(
 ) -> None:
     partition: Any = Committing()
     result = Result()
-    waiting.wait_for_commit(result, partition, 5)
+    waiting.wait_for_commit(result, partition, 5, WRITTEN)
     waiting.outcome(-1, 100)
     assert deadlines.fire is not None
     deadlines.fire()
@@ -129,9 +130,27 @@ def test_the_end_of_its_time_answers_and_forgets(
     assert partition.traffic.expired_produces == 1
 
 
+def test_its_time_begins_once_the_log_has_it(
+    waiting: Acknowledgements, deadlines: Deadlines
+) -> None:
+    """A slow disk was answered REQUEST_TIMED_OUT, and the record was there all the same: who sent
+    it again doubled it. Apache Kafka counts from its append on."""
+    partition: Any = Committing()
+    writes: list[Pending[None]] = [Pending(), Pending()]
+    for written in writes:
+        waiting.wait_for_commit(Result(), partition, 5, written)
+    waiting.outcome(-1, 100)
+    writes[0].complete(None)
+    assert deadlines.fire is None
+    writes[1].complete(None)
+    assert deadlines.fire is not None
+    deadlines.fire()
+    assert waiting.done
+
+
 def test_who_no_longer_waits_is_forgotten(waiting: Acknowledgements, deadlines: Deadlines) -> None:
     partition: Any = Committing()
-    waiting.wait_for_commit(Result(), partition, 5)
+    waiting.wait_for_commit(Result(), partition, 5, WRITTEN)
     waiting.outcome(-1, 100)
     waiting.cancel()
     assert (partition.forgotten, deadlines.cancelled) == (1, True)

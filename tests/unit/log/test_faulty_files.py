@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from kwire.log.faulty_files import FaultyFiles
+from tests.support.logs import World, client_batch, read_all
 
 
 def write(files: FaultyFiles, path: Path, data: bytes, position: int, *, sync: bool) -> None:
@@ -98,3 +99,23 @@ def test_a_full_disk_takes_nothing_but_metadata(tmp_path: Path) -> None:
     assert files.pwritev(handle, [b"x"], 0) == 1
     files.close(handle)
     files.close(metadata)
+
+
+def test_a_write_to_a_slow_disk_waits_in_its_order_and_holds_nobody_up() -> None:
+    """The loop slept through each write of a slow disk: who did not write waited as well."""
+    world = World()
+    world.disk.write_delay_ms = 1000
+    big = client_batch(value=b"x" * 100_000)
+    appended = [world.append(), world.log.append_as_leader(big, leader_epoch=0)]
+    big[:] = bytes(len(big))  # the memory of a request is used again
+    world.scheduler.turn()
+    world.scheduler.advance(999)
+    assert not any(info.written.done for info in appended)
+    world.disk.write_delay_ms = 0
+    appended.append(world.append(value=b"later"))
+    world.scheduler.advance(1)
+    assert [info.written.error() for info in appended] == [None, None, None]
+    assert [value for _, value in read_all(world.log)] == [b"value", b"x" * 100_000, b"later"]
+    last = world.append(value=b"at once")
+    world.scheduler.turn()
+    assert last.written.done

@@ -41,6 +41,17 @@ def test_a_new_replica_has_a_log_and_leads_at_its_epoch(world: World, tmp_path: 
     assert world.replicas.partition_by_id(TOPIC_ID, 1) is world.partition(1)
 
 
+def test_a_change_of_many_partitions_is_followed_in_slices(world: World) -> None:
+    world.create([1], partitions=25)
+    assert world.slices == 3, "10 new logs a slice"
+    assert world.leaderships == [("t", index, 3) for index in range(25)]
+    change = m.PartitionChangeRecord
+    world.apply(*[change(partition_id=i, topic_id=TOPIC_ID, isr=[1]) for i in range(25)])
+    assert world.slices == 1
+    world.apply(m.RemoveTopicRecord(topic_id=TOPIC_ID))
+    assert (world.slices, list(world.replicas)) == (1, [])
+
+
 def test_partitions_of_others_are_not_hosted(world: World, tmp_path: Path) -> None:
     world.create([2, 3], leader=2)
     assert world.replicas.partition("t", 0) is None
@@ -309,7 +320,7 @@ def test_a_leaders_older_start_takes_no_followers_start_back(world: World) -> No
 def test_a_batch_that_is_checked_beside_the_loop_counts_as_one_request(world: World) -> None:
     world.create([1])
     world.configs["t"] = LogConfig(compression_type="gzip")
-    world.replicas.configure("t")
+    world.replicas.configure({"t"})
     partition = world.partition()
     batch = build_batch([Record(0, NOW_MS, None, bytes(3_000_000), [])], codec=Codec.GZIP)
     append = partial(partition.append, batch, acks=1, wall_ms=NOW_MS, may_wait=True)
@@ -319,6 +330,7 @@ def test_a_batch_that_is_checked_beside_the_loop_counts_as_one_request(world: Wo
     while not checked.done:
         world.scheduler.turn()
     append(checked=checked.result())
+    world.scheduler.turn()
     traffic = partition.traffic
     assert (traffic.produce_requests, traffic.messages_in) == (1, 1)
     assert traffic.bytes_in > 0

@@ -15,8 +15,11 @@ pytest.importorskip("avro")
 import avro.io
 import avro.schema
 
+from kwire.schemas.formats import avro_json
+from kwire.schemas.validation.allowance import Allowance, AllowanceSpentError
 from kwire.schemas.validation.avro_bytes import UndecodableError, check
 
+STEPS = 10**9
 ALL = {
     "type": "record",
     "name": "R",
@@ -66,19 +69,21 @@ def encoded(datum: object) -> bytes:
 def test_what_avro_writes(outer: Any, inner: Any, cut: int) -> None:
     datum = {**outer, "r": None if inner is None else {**inner, "r": None}}
     data = encoded(datum)
-    check(SCHEMA, data)
-    check(SCHEMA, b"head!" + data, 5)
+    check(SCHEMA, data, 0, Allowance(STEPS))
+    check(SCHEMA, b"head!" + data, 5, Allowance(STEPS))
+    value = avro_json.decoded(SCHEMA, b"head!" + data, 5)
+    assert avro_json.encoded(SCHEMA, value) == data
     with pytest.raises(UndecodableError, match="left over"):
-        check(SCHEMA, data + b"\0")
+        check(SCHEMA, data + b"\0", 0, Allowance(STEPS))
     with pytest.raises(UndecodableError):
-        check(SCHEMA, data[: cut % len(data)])
+        check(SCHEMA, data[: cut % len(data)], 0, Allowance(STEPS))
 
 
 @settings(max_examples=200, deadline=None)
 @given(st.binary(max_size=40))
 def test_any_bytes_are_an_answer(data: bytes) -> None:
     try:
-        check(SCHEMA, data)
+        check(SCHEMA, data, 0, Allowance(STEPS))
     except UndecodableError:
         return
     avro.io.DatumReader(SCHEMA).read(avro.io.BinaryDecoder(io.BytesIO(data)))
@@ -98,7 +103,7 @@ def test_a_million_items_of_no_bytes_are_not_looked_at(items: str) -> None:
     """They are counted in three bytes: looking at each would take a second."""
     schema = avro.schema.parse(f'{{"type":"array","items":{items}}}')
     for _ in range(1000):
-        check(schema, b"\x80\x89\x7a\0")
+        check(schema, b"\x80\x89\x7a\0", 0, Allowance(STEPS))
 
 
 @pytest.mark.parametrize(
@@ -124,4 +129,21 @@ def test_a_million_items_of_no_bytes_are_not_looked_at(items: str) -> None:
 )
 def test_bounds(schema: str, data: bytes, why: str) -> None:
     with pytest.raises(UndecodableError, match=why):
-        check(avro.schema.parse(schema), data)
+        check(avro.schema.parse(schema), data, 0, Allowance(STEPS))
+
+
+def test_records_of_nothing_that_double_at_each_level_are_looked_at_once() -> None:
+    """9^9 ways lead to the last of them; each block of an array looks whether items are empty."""
+    inner: object = {"type": "record", "name": "R9", "fields": [{"name": "x", "type": "null"}]}
+    for at in reversed(range(9)):
+        names = [{"name": f"f{n}", "type": f"R{at + 1}"} for n in range(8)]
+        fields = [{"name": "a", "type": inner}, *names]
+        inner = {"type": "record", "name": f"R{at}", "fields": fields}
+    schema = avro.schema.parse(json.dumps({"type": "array", "items": inner}))
+    check(schema, b"\x02" * 100 + b"\0", 0, Allowance(1000))
+
+
+def test_more_values_than_the_allowance_has_are_not_looked_at() -> None:
+    schema = avro.schema.parse('{"type":"array","items":"int"}')
+    with pytest.raises(AllowanceSpentError):
+        check(schema, b"\xc8\x01" + bytes(100) + b"\0", 0, Allowance(50))

@@ -5,17 +5,26 @@ from __future__ import annotations
 import json
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 pytest.importorskip("jsonschema")
 
-from kwire.schemas.formats import parse
+from kwire.schemas.formats import InvalidSchema, json_patterns, parse
 from kwire.schemas.formats.json_text import Json
+from kwire.schemas.validation.allowance import Allowance, AllowanceSpentError, of_record
 from kwire.schemas.validation.avro_bytes import UndecodableError
 from kwire.schemas.validation.prepared import prepared
 
 
 def check(schema: Json, document: Json) -> None:
-    prepared(parse("JSON", json.dumps(schema), {})).decode(json.dumps(document).encode(), 0)
+    check_text(schema, json.dumps(document))
+
+
+def check_text(schema: Json, text: str) -> None:
+    data = text.encode()
+    allowance = Allowance(of_record(len(data)))
+    prepared(parse("JSON", json.dumps(schema), {})).decode(data, 0, allowance)
 
 
 TREE: Json = {
@@ -61,7 +70,7 @@ def test_references_that_double_come_to_an_end() -> None:
         str(at): {"allOf": [{"$ref": f"#/definitions/{at + 1}"}] * 2} for at in range(40)
     }
     schema: Json = {"$ref": "#/definitions/0", "definitions": {**names, "40": {}}}
-    with pytest.raises(UndecodableError, match="more references than"):
+    with pytest.raises(AllowanceSpentError):
         check(schema, 1)
 
 
@@ -69,5 +78,176 @@ def test_a_document_deeper_than_its_checker_can_go() -> None:
     document: Json = {}
     for _ in range(400):
         document = {"next": document}
-    with pytest.raises(UndecodableError, match=r"too deep|references"):
+    with pytest.raises(UndecodableError, match="too deep"):
         check(TREE, document)
+
+
+LATEST = "https://json-schema.org/draft/2020-12/schema"
+EARLIER = "https://json-schema.org/draft/2019-09/schema"
+EXPLODING = "^(a+)+$"
+NAMES: Json = {"a" * 5000 + "b": 1}
+
+
+@pytest.mark.parametrize(
+    ("schema", "document"),
+    [
+        ({"patternProperties": {EXPLODING: {}}, "additionalProperties": False}, NAMES),
+        (
+            {
+                "$schema": LATEST,
+                "patternProperties": {EXPLODING: {}},
+                "unevaluatedProperties": False,
+            },
+            NAMES,
+        ),
+        ({"propertyNames": {"pattern": EXPLODING}}, NAMES),
+    ],
+)
+def test_no_keyword_matches_a_pattern_in_exponential_time(schema: Json, document: Json) -> None:
+    """Python's `re` needs 2^5000 steps."""
+    with pytest.raises(UndecodableError, match=r"not allowed|does not match"):
+        check(schema, document)
+
+
+def doubling(keyword: str) -> Json:
+    """2^40 ways lead to the last definition, by references in the place of a keyword."""
+    names: dict[str, Json] = {
+        str(at): {"allOf": [{"$ref": f"#/$defs/{at + 1}"}] * 2} for at in range(40)
+    }
+    return {"$schema": LATEST, "$ref": "#/$defs/0", keyword: False, "$defs": {**names, "40": {}}}
+
+
+@pytest.mark.parametrize(
+    ("schema", "document"),
+    [
+        ({"items": {"allOf": [{"type": "integer"}] * 600}}, [1] * 600),
+        ({"items": {"enum": [[at] for at in range(600)]}}, [[599]] * 600),
+        ({"allOf": [{"items": {}}] * 600}, [1] * 600),
+        ({"anyOf": [{"type": "string"}] * 600}, ["x" * 100] * 600),
+        ({"allOf": [{"uniqueItems": True}] * 600}, [[at, at, at] for at in range(600)]),
+        ({"allOf": [{"pattern": "^(x+x*)+$"}] * 600}, "x" * 500_000),
+        (
+            {"patternProperties": {f"^{at}$": {} for at in range(600)}},
+            {f"n{at}": 1 for at in range(600)},
+        ),
+        (
+            {
+                "patternProperties": {f"^{at}$": {} for at in range(600)},
+                "additionalProperties": {},
+            },
+            {f"n{at}": 1 for at in range(600)},
+        ),
+        (doubling("unevaluatedProperties"), {"a": 1}),
+        (doubling("unevaluatedItems"), [1]),
+        ({"$ref": "#/definitions/a", "definitions": {"a": {"allOf": [{"$ref": "#"}] * 2}}}, 1),
+    ],
+)
+def test_what_takes_long_is_given_up(schema: Json, document: Json) -> None:
+    data = json.dumps(document).encode()
+    one = prepared(parse("JSON", json.dumps(schema), {}))
+    with pytest.raises((AllowanceSpentError, UndecodableError), match=r"too deep|^$"):
+        one.decode(data, 0, Allowance(50_000))
+
+
+@pytest.mark.parametrize(
+    ("schema", "text", "why"),
+    [
+        ({"multipleOf": 0.01}, "1" + "0" * 400, "too large to be a multiple"),
+        ({"multipleOf": 0.5}, "1e300", None),
+        ({"type": "integer"}, "1" + "0" * 4000, None),
+        ({}, "1" + "0" * 5000, "no JSON"),
+        ({"pattern": "^a"}, r'"\ud800"', "cannot be checked: UnicodeEncodeError"),
+        ({"type": "number"}, "NaN", "no JSON"),
+        ({"type": "number"}, "-Infinity", "no JSON"),
+        ({"type": "object"}, '{"a":1,"a":2}', None),
+    ],
+)
+def test_odd_values_have_an_answer(schema: Json, text: str, why: str | None) -> None:
+    if why is None:
+        check_text(schema, text)
+    else:
+        with pytest.raises(UndecodableError, match=why):
+            check_text(schema, text)
+
+
+def test_patterns_that_take_long_to_make_ready_are_not_matched_on_the_loop() -> None:
+    """RE2 takes 200 ms for five times [a-z]{1,900}, and forgets that a pattern was too large."""
+    one = prepared(parse("JSON", json.dumps({"pattern": "^[a-z]{1,901}$"}), {}))
+    on_loop = Allowance(1000, is_of_loop=True)
+    with pytest.raises(AllowanceSpentError):
+        one.decode(b'"abc"', 0, on_loop)
+    one.decode(b'"abc"', 0, Allowance(1000))
+    one.decode(b'"abc"', 0, on_loop)
+    with pytest.raises(UndecodableError, match="does not match"):
+        one.decode(b'"ABC"', 0, on_loop)
+    assert json_patterns.matches("[a-z]{1,900}" * 5, "abc") is None
+    assert json_patterns.matches(r"^\p{L}{1,50}$", "abc") is True
+
+
+def test_a_schema_whose_patterns_take_long_together_is_refused() -> None:
+    schema: Json = {"patternProperties": {f"^[a-z]{{1,900}}{at}$": {} for at in range(200)}}
+    parsed = parse("JSON", json.dumps(schema), {})
+    with pytest.raises(InvalidSchema, match=r"patterns have 18\d+ characters and repetitions"):
+        prepared(parsed)
+    with pytest.raises(InvalidSchema, match="patterns have"):
+        prepared(parse("JSON", '{"$ref":"other"}', {"other": parsed}))
+
+
+def test_the_patterns_that_are_kept_are_bounded() -> None:
+    for at in range(json_patterns.KEPT_MAX + 10):
+        json_patterns.matches(f"^a{at}$", "a")
+    assert len(json_patterns._kept) == json_patterns.KEPT_MAX
+
+
+LEAVES: st.SearchStrategy[Json] = st.sampled_from(
+    [
+        *(True, {}, {"type": "object"}, {"type": "array"}, {"required": ["b"]}, {"minItems": 2}),
+        *({"properties": {"a": True}}, {"properties": {"b": {"type": "integer"}}}),
+        *({"patternProperties": {"^[bc]": True}}, {"prefixItems": [True]}, {"items": True}),
+        *({"prefixItems": [True, {"type": "string"}]}, {"contains": {"type": "integer"}}),
+        *({"additionalProperties": {"type": "integer"}}, {"unevaluatedProperties": True}),
+        {"unevaluatedItems": True},
+    ]
+)
+REFERENCES: st.SearchStrategy[Json] = st.sampled_from(
+    [{"$ref": "#/$defs/a"}, {"$ref": "#/$defs/b"}]
+)
+SCHEMAS: st.SearchStrategy[Json] = st.recursive(
+    LEAVES | REFERENCES,
+    lambda inner: st.one_of(
+        st.builds(
+            lambda keyword, several: {keyword: several},
+            st.sampled_from(["allOf", "anyOf", "oneOf"]),
+            st.lists(inner, min_size=1, max_size=3),
+        ),
+        st.builds(lambda a, b, c: {"if": a, "then": b, "else": c}, inner, inner, inner),
+        st.builds(lambda one: {"dependentSchemas": {"a": one}}, inner),
+        st.builds(lambda one: {"not": one}, inner),
+    ),
+    max_leaves=6,
+)
+DOCUMENTS = st.one_of(
+    st.dictionaries(st.sampled_from("abcd"), st.sampled_from([1, "x"]), max_size=4),
+    st.lists(st.sampled_from([1, "x"]), max_size=4),
+)
+
+
+@settings(max_examples=80, deadline=None)
+@given(SCHEMAS, LEAVES, LEAVES, st.sampled_from([LATEST, EARLIER]), DOCUMENTS)
+def test_what_is_unevaluated_as_another_validator_finds_it(
+    schema: Json, a: Json, b: Json, draft: str, document: Json
+) -> None:
+    jsonschema_rs = pytest.importorskip("jsonschema_rs")
+    told: Json = {
+        "$schema": draft,
+        "allOf": [schema],
+        "unevaluatedProperties": False,
+        "unevaluatedItems": {"type": "string"},
+        "$defs": {"a": a, "b": b},
+    }
+    try:
+        check(told, document)
+        is_valid = True
+    except UndecodableError:
+        is_valid = False
+    assert is_valid == jsonschema_rs.is_valid(told, document)

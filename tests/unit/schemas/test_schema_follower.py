@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from kwire.pending import Pending
@@ -10,7 +12,12 @@ from kwire.protocol.records import Record, build_batch
 from kwire.protocol.records.header import Codec, parse_header
 from kwire.protocol.records.validation import InvalidRecordsError
 from kwire.schemas.registry.records import schema_key
-from kwire.schemas.validation.checks import OLD_MS
+from kwire.schemas.registry.work import SchemaWork
+from kwire.schemas.validation import batch as batch_checks
+from kwire.schemas.validation import checks
+from kwire.schemas.validation.batch import TURN_STEPS, PreparedOrFault
+from kwire.schemas.validation.checks import OLD_MS, READING_MAX, REFUSED_KEPT_MS, SchemaChecks
+from kwire.schemas.validation.closures import prepare
 from kwire.schemas.validation.rules import TOPIC_NAME, SideRules, TopicRules
 from tests.support.schema_checks import World
 
@@ -172,7 +179,7 @@ def test_what_is_large_is_decoded_by_the_worker() -> None:
     error = world.check([bad, GOOD + b"\x01", good, bad], deep=True).error()
     assert isinstance(error, InvalidRecordsError)
     assert [one.batch_index for one in error.record_errors] == [0, 1, 3]
-    assert len(jobs) == 4  # one parses the schema
+    assert len(jobs) == 3
 
 
 def test_a_schema_that_cannot_be_read_is_a_fault_of_the_record() -> None:
@@ -190,3 +197,148 @@ def test_a_batch_that_is_damaged_is_not_accepted() -> None:
     rules = TopicRules("t", None, SideRules("value", TOPIC_NAME), False)
     with pytest.raises(KafkaError):
         world.checks.check(rules, damaged, parse_header(damaged))
+
+
+class Held(World):
+    """Schemas are parsed when the test says so."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reads: list[tuple[str, SchemaWork, Pending[PreparedOrFault]]] = []
+        self.checks = SchemaChecks(self.follower, self.turns, lambda: self.now_ms, self._read)
+
+    def _read(self, topic: str, closure: SchemaWork) -> Pending[PreparedOrFault]:
+        self.reads.append((topic, closure, Pending()))
+        return self.reads[-1][2]
+
+    def parse(self) -> None:
+        """The first that waits."""
+        _, closure, found = self.reads.pop(0)
+        found.complete(prepare(closure))
+
+
+def test_who_asks_for_a_schema_that_is_being_parsed_waits_for_that() -> None:
+    world = Held()
+    world.topic.add("t-value", 1, 1)
+    waiting = [world.check([GOOD + b"\2"], deep=True), world.check([GOOD], deep=True)]
+    assert len(world.reads) == 1
+    world.parse()
+    assert waiting[0].error() is None
+    assert waiting[0].done
+    assert code_of(waiting[1]) is ErrorCode.INVALID_RECORD
+
+
+def test_a_schema_that_cannot_be_parsed_at_this_moment_is_no_fault_of_the_record() -> None:
+    world = Held()
+    world.topic.add("t-value", 1, 1)
+    pending = world.check([GOOD + b"\2"], deep=True)
+    world.reads.pop()[2].fail(KafkaError(ErrorCode.REQUEST_TIMED_OUT))
+    assert code_of(pending) is ErrorCode.REQUEST_TIMED_OUT
+    again = world.check([GOOD + b"\2"], deep=True)
+    world.parse()
+    assert again.done
+    assert again.error() is None
+
+
+def test_who_waits_too_long_is_told_to_try_again_and_finds_it_parsed_then() -> None:
+    world = Held()
+    world.topic.add("t-value", 1, 1)
+    pending = world.check([GOOD + b"\2"], deep=True)
+    world.turns.time_out()
+    assert code_of(pending) is ErrorCode.REQUEST_TIMED_OUT
+    again = world.check([GOOD + b"\2"], deep=True)
+    assert len(world.reads) == 1
+    world.parse()
+    assert again.done
+    assert again.error() is None
+
+
+def test_the_schemas_of_a_topic_that_wait_to_be_parsed_are_bounded() -> None:
+    """A batch that names more is checked in rounds; another batch is told to try again."""
+    world = Held()
+    for at in range(1, 2 * READING_MAX + 1):
+        world.topic.add("t-value", at, at, f'{{"type":"fixed","name":"F","size":{at}}}')
+    heads = [b"\0" + at.to_bytes(4, "big") for at in range(1, 2 * READING_MAX + 1)]
+    values = [head + bytes(at) for at, head in enumerate(heads, 1)]
+    first = world.check(list(values), deep=True)
+    assert len(world.reads) == READING_MAX
+    assert code_of(world.check([values[-1]], deep=True)) is ErrorCode.REQUEST_TIMED_OUT
+    for _ in range(2 * READING_MAX):
+        world.parse()
+        world.turns.turn()
+    assert first.done
+    assert first.error() is None
+
+
+def test_what_was_refused_is_parsed_anew_after_a_while() -> None:
+    """For want of memory, or of a package that is installed meanwhile."""
+    world = Held()
+    world.topic.add("t-value", 1, 1)
+    refused = world.check([GOOD + b"\2"], deep=True)
+    world.reads.pop()[2].complete("its schema cannot be read: It takes too much memory to read")
+    assert code_of(refused) is ErrorCode.INVALID_RECORD
+    assert code_of(world.check([GOOD + b"\2"], deep=True)) is ErrorCode.INVALID_RECORD
+    assert not world.reads
+    world.now_ms += REFUSED_KEPT_MS + 1
+    again = world.check([GOOD + b"\2"], deep=True)
+    world.parse()
+    assert again.done
+    assert again.error() is None
+
+
+def test_the_text_of_what_is_kept_parsed_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checks, "CHARACTERS_MAX", 300)
+    world = World()
+    for at in range(1, 6):
+        told = f'{{"type":"fixed","name":"F","size":0,"doc":"{"x" * 60}{at}"}}'
+        world.topic.add("t-value", at, at, told)
+        assert world.check([b"\0" + at.to_bytes(4, "big")], deep=True).error() is None
+    assert [schema_id for schema_id, _ in world.checks.prepared] == [4, 5]
+
+
+def test_a_document_that_takes_long_is_checked_by_the_worker() -> None:
+    """1000 items against 600 alternatives: more than a turn of the loop has; more than a record of
+    its size may take, and the record is refused, whatever it says."""
+    world = World()
+    schema = json.dumps({"items": {"allOf": [{"type": "integer"}] * 600}})
+    world.topic.add("t-value", 1, 1, schema, schema_type="JSON")
+    jobs: list[object] = []
+    run = world.turns.run
+    world.turns.run = lambda job: (jobs.append(job), run(job))[1]  # type: ignore[method-assign]
+    assert world.check([GOOD + b"[1,2]", GOOD + b"[]"], deep=True).error() is None
+    assert not jobs
+    assert world.check([GOOD + b"[1,2,3,4,5,6]", GOOD + b"[7]"], deep=True).error() is None
+    assert len(jobs) == 1
+    items = json.dumps([1] * 1000).encode()
+    error = world.check([GOOD + b"[]", GOOD + items], deep=True).error()
+    assert isinstance(error, InvalidRecordsError)
+    assert [one.batch_index for one in error.record_errors] == [1]
+    assert "takes too long to check by id 1, for its 3005 bytes" in error.record_errors[0].message
+
+
+def test_a_turn_of_the_loop_ends_after_its_steps() -> None:
+    world = World()
+    schema = json.dumps({"allOf": [{"type": "integer"}] * 500})
+    world.topic.add("t-value", 1, 1, schema, schema_type="JSON")
+    assert world.check([GOOD + b"1"], deep=True).error() is None
+    batch = build_batch([Record(value=GOOD + b"1")] * 50)
+    rules = TopicRules("t", None, SideRules("value", TOPIC_NAME), True)
+    answer = world.checks.check(rules, batch, parse_header(batch))
+    assert isinstance(answer, Pending)
+    turns = 0
+    while not answer.done:
+        world.turns.due.pop(0)()
+        turns += 1
+    assert answer.error() is None
+    assert turns >= 50 * 1000 // TURN_STEPS - 1
+
+
+def test_what_the_worker_does_for_a_batch_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batch_checks, "WORKER_STEPS_MAX", 15_000)
+    world = World()
+    schema = json.dumps({"items": {"allOf": [{"type": "integer"}] * 600}})
+    world.topic.add("t-value", 1, 1, schema, schema_type="JSON")
+    error = world.check([GOOD + b"[1,2,3,4,5,6]"] * 3, deep=True).error()
+    assert isinstance(error, InvalidRecordsError)
+    assert "send fewer records in one" in error.record_errors[0].message
+    assert len(error.record_errors) < 3

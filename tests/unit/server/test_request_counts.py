@@ -127,7 +127,7 @@ def test_requests_of_a_connection_are_counted_when_they_are_answered() -> None:
     assert counts[3].total == 3
 
 
-def test_one_request_of_an_api_is_timed_in_a_millisecond() -> None:
+def test_one_request_of_an_api_is_timed_in_ten_milliseconds() -> None:
     """The first, whoever asks; one that waits has two times."""
     pending: Pending[m.MetadataResponse] = Pending()
     answers = [metadata_response(), metadata_response(), pending, metadata_response()]

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TypeVar
 
+from kwire.faults.asked import NameOf, partition_of, topic_of
 from kwire.kraft.images.metadata_image import MetadataImage
 from kwire.kraft.images.topics import TopicsImage
 from kwire.protocol import messages as m
+from kwire.protocol import schema
 from kwire.protocol.errors import ErrorCode
+from kwire.protocol.structs import Message, Struct
 
 EndpointT = TypeVar(
     "EndpointT",
@@ -21,6 +25,9 @@ HINTED_ERRORS = (
     int(ErrorCode.NOT_LEADER_OR_FOLLOWER),
     int(ErrorCode.FENCED_LEADER_EPOCH),
 )
+CODES = ("error_code", "acknowledge_error_code")
+LEADER_FIELDS = ("leader_id", "leader_epoch")
+LEADER, ENDPOINTS = "current_leader", "node_endpoints"
 
 
 def missing_partition_error(topics: TopicsImage, topic: str, index: int) -> ErrorCode:
@@ -60,3 +67,43 @@ class LeaderHints:
                     )
                 )
         return found
+
+
+def name_leaders(response: Message, version: int, hints: LeaderHints, name_of: NameOf) -> None:
+    """Beside each error of a response that has to do with leaders, who leads; nothing where the
+    response has no place for it at this version."""
+    if not isinstance(
+        response,
+        m.ProduceResponse | m.FetchResponse | m.ShareFetchResponse | m.ShareAcknowledgeResponse,
+    ):
+        return
+    place = next(one for one in response.SCHEMA.root.fields if one.name == ENDPOINTS)
+    if not schema.within(version, place.versions):
+        return
+    for topic in response.responses:
+        name = topic_of(topic, name_of)
+        told: Sequence[Struct]
+        if isinstance(topic, m.ProduceResponse.TopicProduceResponse):
+            told = topic.partition_responses
+        else:
+            told = topic.partitions
+        for one in told:
+            index = partition_of(one)
+            if name is not None and index is not None and _is_hinted(one):
+                leader = response.STRUCTS["LeaderIdAndEpoch"]()
+                for field, value in zip(LEADER_FIELDS, hints.leader_of(name, index), strict=True):
+                    setattr(leader, field, value)
+                setattr(one, LEADER, leader)
+    match response:
+        case m.ProduceResponse():
+            response.node_endpoints = hints.endpoints(m.ProduceResponse.NodeEndpoint)
+        case m.FetchResponse():
+            response.node_endpoints = hints.endpoints(m.FetchResponse.NodeEndpoint)
+        case m.ShareFetchResponse():
+            response.node_endpoints = hints.endpoints(m.ShareFetchResponse.NodeEndpoint)
+        case m.ShareAcknowledgeResponse():
+            response.node_endpoints = hints.endpoints(m.ShareAcknowledgeResponse.NodeEndpoint)
+
+
+def _is_hinted(said: Struct) -> bool:
+    return any(getattr(said, field, 0) in HINTED_ERRORS for field in CODES)

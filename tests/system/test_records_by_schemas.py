@@ -1,0 +1,208 @@
+"""`kwire produce --schema` and `kwire consume --schema`: JSON in and out, bytes of a registry's
+schemas in the records, which other programs read."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("starlette")
+pytest.importorskip("avro")
+pytest.importorskip("confluent_kafka.schema_registry")
+
+from confluent_kafka.schema_registry import SchemaRegistryClient
+from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
+from confluent_kafka.schema_registry.protobuf import ProtobufSerializer
+from confluent_kafka.serialization import MessageField, SerializationContext
+from google.protobuf import timestamp_pb2
+
+from kwire.cli import app
+from kwire.testing.cluster import Broker
+from tests.support.wire import WireClient, fetch_values, produce_values
+from tests.system.test_http import port_of
+
+LETTER = {"type": "enum", "name": "E", "symbols": ["A", "B"]}
+ORDER = {
+    "type": "record",
+    "name": "shop.Order",
+    "fields": [
+        {"name": "id", "type": "long"},
+        {"name": "note", "type": ["null", "string"]},
+        {"name": "lines", "type": {"type": "array", "items": "double"}},
+        {"name": "blob", "type": ["bytes", "int"]},
+        {
+            "name": "by",
+            "type": {"type": "map", "values": {"type": "enum", "name": "E", "symbols": ["A", "B"]}},
+        },
+    ],
+}
+PROTO = 'syntax = "proto3"; message Order { int64 id = 1; repeated string tag_names = 2; }'
+REST = '"note":null,"lines":[],"blob":{"int":1},"by":{}}'
+SHAPE = {"type": "object", "required": ["id"], "properties": {"id": {"type": "integer"}}}
+
+
+class Cluster:
+    """A broker that is a registry, and commands against it, in this process."""
+
+    def __init__(self, broker: Broker, folder: Path) -> None:
+        self.bootstrap = broker.bootstrap
+        self.url = f"http://127.0.0.1:{port_of(broker)}"
+        self.folder = folder
+        self.capture: pytest.CaptureFixture[str] | None = None
+
+    def file(self, name: str, text: str) -> str:
+        path = self.folder / name
+        path.write_text(text)
+        return str(path)
+
+    def run(self, *arguments: str, lines: str = "", status: int = 0) -> str:
+        assert self.capture is not None
+        self.capture.readouterr()
+        with open(self.file("lines", lines)) as source, pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sys, "stdin", source)
+            got = app.main([*arguments, "-b", self.bootstrap, "--registry", self.url])
+        told = self.capture.readouterr()
+        assert got == status, told.err
+        return told.out if status == 0 else told.err
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[Broker]:
+    with Broker(options={"http.listeners": "http://127.0.0.1:0"}) as one:
+        yield one
+
+
+@pytest.fixture
+def cluster(broker: Broker, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Cluster:
+    one = Cluster(broker, tmp_path)
+    one.capture = capsys
+    return one
+
+
+def values(cluster: Cluster, topic: str) -> list[bytes]:
+    with WireClient(cluster.bootstrap) as client:
+        return [value for value in fetch_values(client, topic, 0) if value is not None]
+
+
+def test_avro_goes_in_and_out_and_confluents_client_reads_it(cluster: Cluster) -> None:
+    lines = [
+        '{"id":7,"note":{"string":"é"},"lines":[1.5,2],"blob":{"bytes":"\\u00ff\\u0000"},"by":{"x":"B"}}',
+        '{"id":-9007199254740993,"note":"plain","lines":[],"blob":{"int":3},"by":{}}',
+        '{"id":0,"note":null,"lines":[0.1],"blob":{"bytes":""},"by":{}}',
+    ]
+    file = cluster.file("order.avsc", json.dumps(ORDER))
+    cluster.run("produce", "orders", "--schema", file, lines="\n".join(lines) + "\n")
+    shown = cluster.run("consume", "orders", "--schema").splitlines()
+    assert [json.loads(line)["id"] for line in shown] == [7, -9007199254740993, 0]
+    assert json.loads(shown[0]) == json.loads(lines[0])
+    assert json.loads(shown[1])["note"] == {"string": "plain"}
+    with SchemaRegistryClient({"url": cluster.url}) as registry:
+        read = AvroDeserializer(registry)
+        context = SerializationContext("orders", MessageField.VALUE)
+        told = [read(value, context) for value in values(cluster, "orders")]
+    assert told[0] == {
+        "id": 7,
+        "note": "é",
+        "lines": [1.5, 2.0],
+        "blob": b"\xff\0",
+        "by": {"x": "B"},
+    }
+    assert told[2]["note"] is None
+    again = cluster.run("produce", "again", "--schema", file, lines="\n".join(shown) + "\n")
+    assert again == ""
+    assert cluster.run("consume", "again", "--schema").splitlines() == shown
+
+
+def test_what_confluents_serializers_write_is_shown(cluster: Cluster) -> None:
+    with (
+        SchemaRegistryClient({"url": cluster.url}) as registry,
+        WireClient(cluster.bootstrap) as client,
+    ):
+        context = SerializationContext("theirs", MessageField.VALUE)
+        avro = AvroSerializer(
+            registry, '{"type":"record","name":"U","fields":[{"name":"a","type":"int"}]}'
+        )
+        proto = ProtobufSerializer(
+            timestamp_pb2.Timestamp,
+            registry,
+            {"use.deprecated.format": False, "subject.name.strategy": lambda c, _: "theirs-proto"},
+        )
+        client.create_topic("theirs")
+        for value in (avro({"a": 1}, context), proto(timestamp_pb2.Timestamp(seconds=5), context)):
+            assert value is not None
+            produce_values(client, "theirs", 0, [value])
+        produce_values(client, "theirs", 0, [b"plain text"])
+    shown = cluster.run("consume", "theirs", "--schema").splitlines()
+    assert shown == ['{"a":1}', '"1970-01-01T00:00:05Z"', "plain text"]
+
+
+def test_json_protobuf_keys_and_versions(cluster: Cluster) -> None:
+    proto = cluster.file("order.proto", PROTO)
+    key = cluster.file("key.avsc", '"string"')
+    lines = '"a"|{"id":"5","tag_names":["x"]}\n'
+    cluster.run("produce", "protos", "-K", "|", "--schema", proto, "--key-schema", key, lines=lines)
+    cluster.run(
+        "produce", "protos", "-K", "|", "--schema", "1", "--key-schema", "latest", lines=lines
+    )
+    told = cluster.run("consume", "protos", "--schema", "--key-schema", "--keys").splitlines()
+    assert told == ['"a"\t{"id":"5","tag_names":["x"]}'] * 2
+    shape = cluster.file("shape.json", json.dumps(SHAPE))
+    cluster.run("produce", "shapes", "--schema", shape, lines='{"id": 1}\n')
+    assert cluster.run("consume", "shapes", "--schema") == '{"id": 1}\n'
+    assert (
+        json.loads(cluster.run("consume", "shapes", "--schema", "--json"))["value"] == '{"id": 1}'
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "line", "why"),
+    [
+        ("order.avsc", '{"id":1}', "line 1: not by its schema: $: the field note is missing"),
+        ("order.avsc", "{", "line 1: it is no JSON"),
+        (
+            "order.avsc",
+            '{"id":true,"note":null,"lines":[],"blob":{"int":1},"by":{}}',
+            "$.id: true is no long",
+        ),
+        (
+            "order.avsc",
+            '{"id":1,"note":null,"lines":[],"blob":3,"by":{}}',
+            "of one of the names bytes, int",
+        ),
+        (
+            "order.avsc",
+            '{"id":99999999999999999999,"note":null,"lines":[],"blob":3,"by":{}}',
+            "is no long",
+        ),
+        ("shape.json", '{"id":"x"}', "$.id: 'x' is not of type 'integer'"),
+        ("order.proto", '{"idd":1}', "no field named"),
+        ("latest", "{}", "not found"),
+        ("missing.avsc", "{}", "missing.avsc: No such file or directory"),
+        ("order.txt", "{}", "a schema is a file (.avsc, .json, .proto), a version or latest"),
+        ("bad.avsc", "{}", "Invalid schema"),
+    ],
+)
+def test_what_goes_wrong_is_one_line(cluster: Cluster, given: str, line: str, why: str) -> None:
+    cluster.file("order.avsc", json.dumps(ORDER))
+    cluster.file("shape.json", json.dumps(SHAPE))
+    cluster.file("order.proto", PROTO)
+    bad = cluster.file("bad.avsc", '{"type":"nothing"}')
+    schema = given if given == "latest" else str(Path(bad).parent / given)
+    topic = f"wrong-{given.replace('.', '-')}"
+    told = cluster.run("produce", topic, "--schema", schema, lines=line + "\n", status=1)
+    assert why in told
+    assert told.startswith("kwire: ")
+    assert told.count("\n") == 1
+
+
+def test_a_schema_that_the_registry_has_not_is_named(cluster: Cluster) -> None:
+    with WireClient(cluster.bootstrap) as client:
+        client.create_topic("unknown")
+        produce_values(client, "unknown", 0, [b"\0\0\0\x03\xe7x"])
+    told = cluster.run("consume", "unknown", "--schema", status=1)
+    assert "unknown-0 offset 0" in told
+    assert "not found" in told

@@ -1,0 +1,153 @@
+"""Usual small requests take their plain road also where others have quotas."""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+
+import pytest
+
+from kwire.protocol import messages as m
+from kwire.protocol.api_keys import API_KEYS, ApiKey
+from kwire.protocol.frame import encode_request
+from kwire.quota.client_quotas import ClientQuotas
+from kwire.server.context import RequestContext
+from kwire.server.dispatch import API_PACKAGE, Route, has_module, module_name
+from kwire.server.plain_requests import PlainRequests
+from kwire.server.request_steps import RequestSteps
+from kwire.server.unbound_client import PLAIN_KEYS
+from tests.support.connections import ConnectionUnderTest
+
+HEARTBEAT = 12
+MUCH = 1e12
+
+
+def module_of(name: str) -> ModuleType:
+    return importlib.import_module(f"{API_PACKAGE}.{module_name(name)}")
+
+
+def test_the_apis_that_are_looked_at_are_those_whose_roads_answer_at_once() -> None:
+    """Those that write take the general way while anybody has a quota."""
+    with_road = [
+        key
+        for key, info in API_KEYS.items()
+        if has_module(info.name)
+        and hasattr(
+            importlib.import_module(f"{API_PACKAGE}.{module_name(info.name)}"), "plain_road"
+        )
+    ]
+    assert sorted(PLAIN_KEYS) == sorted(set(with_road) - {ApiKey.PRODUCE, ApiKey.OFFSET_COMMIT})
+
+
+class Roads:
+    """A connection whose heartbeats have a road; `taken` are the numbers of those that took it."""
+
+    def __init__(self, quotas: ClientQuotas) -> None:
+        self.taken: list[int] = []
+        self.general: list[int] = []
+        self.steps = RequestSteps()
+        self.under_test = ConnectionUnderTest(None, self.steps)
+        self.route = Route.of_api(HEARTBEAT, self._handle, ())
+        self.route.plain_road = lambda parts, counts, version: self._road
+        connection = self.under_test.connection
+        connection._route = lambda key, version: self.route
+        connection._plain = PlainRequests(connection._parts, lambda key: self.route)
+        self.steps.set_throttles(quotas)
+
+    def _handle(self, context: RequestContext, request: object) -> m.HeartbeatResponse:
+        self.general.append(context.correlation_id)
+        return m.HeartbeatResponse()
+
+    def _road(self, connection: object, body: memoryview) -> bytes:
+        self.taken.append(int.from_bytes(body[4:8], "big"))
+        return b"\0\0\0\4" + body[4:8].tobytes()
+
+    def ask(self, number: int, client_id: str | None = "x") -> None:
+        request = m.HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
+        parts = encode_request(HEARTBEAT, 3, number, client_id, request)
+        self.under_test.receive(b"".join(parts))
+
+
+def quotas(client_id: str | None = "other", name: str = "request_percentage") -> ClientQuotas:
+    made = ClientQuotas()
+    made.changed((("client-id", client_id),), {name: MUCH})
+    return made
+
+
+def test_quotas_of_others_keep_nobody_off_its_road() -> None:
+    """The first request of a client goes the general way, which looks for its quotas."""
+    roads = Roads(quotas())
+    for number in range(1, 4):
+        roads.ask(number)
+    assert (roads.general, roads.taken) == ([1], [2, 3])
+
+
+@pytest.mark.parametrize("name", ["producer_byte_rate", "consumer_byte_rate"])
+def test_quotas_of_bytes_do_not_concern_these_requests(name: str) -> None:
+    roads = Roads(quotas("x", name))
+    roads.ask(1)
+    roads.ask(2)
+    assert (roads.general, roads.taken) == ([1], [2])
+
+
+def test_who_is_held_to_a_share_of_time_is_measured() -> None:
+    roads = Roads(quotas("x"))
+    for number in range(1, 4):
+        roads.ask(number)
+    assert (roads.general, roads.taken) == ([1, 2, 3], [])
+
+
+@pytest.mark.parametrize("others", ["other", "xx", "", None])
+def test_each_client_of_a_connection_is_told_from_the_others(others: str | None) -> None:
+    roads = Roads(quotas("x"))
+    roads.ask(1, others)
+    roads.ask(2, "x")
+    roads.ask(3, others)
+    roads.ask(4, "x")
+    roads.ask(5, others)
+    assert (roads.general, roads.taken) == ([1, 2, 4], [3, 5])
+
+
+def test_a_quota_that_is_set_is_asked_for_from_the_next_request_on() -> None:
+    made = quotas()
+    roads = Roads(made)
+    roads.ask(1)
+    roads.ask(2)
+    made.changed((("client-id", "x"),), {"request_percentage": MUCH})
+    roads.ask(3)
+    roads.ask(4)
+    made.changed((("client-id", "x"),), {})
+    roads.ask(5)
+    roads.ask(6)
+    assert (roads.general, roads.taken) == ([1, 3, 4, 5], [2, 6])
+
+
+def test_whoever_looks_at_requests_sees_them_all() -> None:
+    roads = Roads(quotas())
+    roads.ask(1)
+    roads.steps.set_observers(lambda *_: None)
+    roads.ask(2)
+    roads.ask(3)
+    assert (roads.general, roads.taken) == ([1, 2, 3], [])
+    roads.steps.set_observers()
+    roads.ask(4)
+    roads.ask(5)
+    assert (roads.general, roads.taken) == ([1, 2, 3, 4], [5])
+
+
+def test_rights_are_asked_for_where_there_are_quotas_too() -> None:
+    roads = Roads(quotas())
+    roads.steps._has_authorizer = lambda: True
+    roads.steps.image_published()
+    roads.ask(1)
+    roads.ask(2)
+    assert (roads.general, roads.taken) == ([1, 2], [])
+
+
+@pytest.mark.parametrize("frame", [b"\0\x0c", b"\0\x0c\0\3\0\0\0\1\0", b"\0\x0c\0\3\0\0\0\1\0\5ab"])
+def test_a_header_that_is_cut_off_is_the_general_way_s(frame: bytes) -> None:
+    roads = Roads(quotas())
+    roads.ask(1)
+    roads.under_test.receive(len(frame).to_bytes(4, "big") + frame)
+    assert roads.taken == []
+    assert roads.under_test.transport.closed
