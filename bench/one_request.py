@@ -27,7 +27,7 @@ from typing import Any
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 from bench.groups import commit, encoded, end_transaction, produce
-from bench.one_record import Sink, _answer, _profile
+from bench.one_record import Sink, _answer, _profile, plain_of
 from kwire.config.broker_config import BrokerConfig
 from kwire.network.loop import new_event_loop, tune_malloc
 from kwire.node.node import Node
@@ -312,12 +312,6 @@ async def measure(options: argparse.Namespace, directory: str) -> float:
         client.connection.connection_lost(None)
     await node.stop()
     return best
-
-
-def plain_of(node: Node) -> tuple[int, int]:
-    """How many requests took a plain road, and how many there were."""
-    counts = [c for x in node.listeners.bound.values() for _, c in x.dispatcher.counts()]
-    return sum(c.plain for c in counts), sum(c.total for c in counts)
 
 
 def main() -> int:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+from kwire.api.plain.commits import PlainCommits
 from kwire.api.shared.committed_topics import READ_TOPIC, TopicSorter
 from kwire.coordinator.group.refusals import offset_commit_error
 from kwire.coordinator.replies import convert_all
@@ -28,6 +29,7 @@ AUTHORIZATION = (
     READ_TOPIC,
 )
 TOPIC_IDS_FROM = 10
+plain_road = PlainCommits
 
 Asked: TypeAlias = "m.OffsetCommitRequest.OffsetCommitRequestTopic"
 Refused: TypeAlias = "m.OffsetCommitResponse.OffsetCommitResponseTopic"

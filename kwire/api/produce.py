@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+from kwire.api.plain.produces import PlainProduces
 from kwire.api.shared.acknowledgements import ACKS_ALL, Acknowledgements, Outcome
 from kwire.api.shared.produce_verification import (
     ADDS_PARTITIONS_FROM,
@@ -45,6 +46,7 @@ from kwire.server.leader_hints import missing_partition_error
 
 VERSIONS = (3, 13)
 WAITS_FOR_WRITES = False
+plain_road = PlainProduces
 WRITE_TRANSACTION = Requires(
     Operation.WRITE, ResourceType.TRANSACTIONAL_ID, "transactional_id", denied=Denied.ENTRY
 )

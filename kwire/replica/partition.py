@@ -14,13 +14,21 @@ from typing import Protocol
 
 from kwire.log.files import Buffer
 from kwire.log.partition.batch_rules import earlier_start
+from kwire.log.partition.config import LONG_MAX
 from kwire.log.partition.partition_log import PartitionLog
 from kwire.log.partition.producers import VerificationGuard
-from kwire.log.types import COMMITTED, LOG_END, AppendInfo, FetchSlices, Isolation, Origin
+from kwire.log.types import LOG_END, AppendInfo, FetchSlices, Origin
 from kwire.pending import Pending, after
 from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.protocol.records import BatchHeader
 from kwire.protocol.records.validation import CheckedBatch
-from kwire.replica.reading import ReadLimits, ReadRequest, ReadResult
+from kwire.replica.reading import (
+    ReadLimits,
+    ReadRequest,
+    ReadResult,
+    diverging_epoch,
+    nothing_read,
+)
 from kwire.replica.state import (
     AdvanceHighWatermark,
     Assigned,
@@ -36,6 +44,7 @@ from kwire.replica.state import (
     TruncateTo,
 )
 from kwire.replica.traffic import Traffic
+from kwire.replica.waiting import CommitCallback, SharedWrite, WriteWaiter
 
 NO_EPOCH = -1
 UNSEEN_MAX = 1000
@@ -78,44 +87,14 @@ ReplicaSelector = Callable[["Partition", int, str], int | None]
 """(partition, offset, rack) -> the replica to read from, None for this one (KIP-392)."""
 
 
-class CommitCallback:
-    """A callback for when the high watermark reaches `offset` (exclusive end)."""
-
-    __slots__ = ("callback", "leader_epoch", "offset", "order")
-
-    def __init__(
-        self,
-        offset: int,
-        leader_epoch: int,
-        order: int,
-        callback: Callable[[ErrorCode], None] | None,
-    ) -> None:
-        self.offset = offset
-        self.leader_epoch = leader_epoch
-        self.order = order
-        self.callback = callback
-
-    def __lt__(self, other: CommitCallback) -> bool:
-        return (self.offset, self.order) < (other.offset, other.order)
-
-    def cancel(self) -> None:
-        """The callback will not run."""
-        self.callback = None
-
-    def run(self, code: ErrorCode) -> None:
-        callback, self.callback = self.callback, None
-        if callback is not None:
-            callback(code)
-
-
 class Partition:
     """One hosted partition. `log` is None only while its directory is offline."""
 
     __slots__ = (
         "_awaited",
-        "_awaited_range",
         "_commit_callbacks",
         "_commit_order",
+        "_shared_write",
         "_unseen",
         "data_listeners",
         "index",
@@ -146,7 +125,7 @@ class Partition:
         self._commit_order = 0
         self._unseen: deque[tuple[int, int]] = deque()  # (end offset, bytes) above the mark
         self._awaited: Pending[None] | None = None  # the write that the last append waits for
-        self._awaited_range = [0, 0]  # what it writes: end offset, bytes
+        self._shared_write = SharedWrite(0, 0, 0)  # that one
 
     def __repr__(self) -> str:
         return f"Partition({self.topic}-{self.index})"
@@ -231,10 +210,42 @@ class Partition:
         if info.duplicate:
             self.traffic.messages_in += info.last_offset - info.base_offset + 1
         elif not written.done:
-            self._await(written, info)
+            self._await(written, info.base_offset, info.last_offset + 1, info.size_bytes)
         elif written.error() is None:
             self._written(info.base_offset, info.last_offset + 1, info.size_bytes)
         return info
+
+    def append_usual(self, batch: memoryview, acks: int, wall_ms: int) -> BatchHeader | None:
+        """`append` of a client's usual batch, which waits for the end of the turn: its header.
+
+        None, and nothing is changed, where `append` has more to decide or to say: a batch that is
+        refused or repeated; acks=-1 where other replicas, or a flush, are in between.
+        """
+        state, log = self.state, self.log
+        if (
+            log is None
+            or state.leader_id != state.broker_id
+            or (acks == -1 and (state.isr != state.replicas or len(state.isr) != 1))
+            or log.config.flush_messages != LONG_MAX
+        ):
+            return None
+        appended = log.append_usual(batch, state.leader_epoch, wall_ms)
+        if appended is None:
+            return None
+        header, written = appended
+        first = header.base_offset
+        self.traffic.produce_requests += 1
+        self._await(written, first, first + header.last_offset_delta + 1, header.size_bytes)
+        return header
+
+    def share_write(self, waiter: WriteWaiter) -> None:
+        """Hear of the write that the last append waits for."""
+        self._shared_write.waiters.append(waiter)
+
+    @property
+    def write_under_way(self) -> Pending[None] | None:
+        """What the last append waits for."""
+        return self._awaited
 
     def check_append(self, acks: int, leader_epoch: int = NO_EPOCH) -> PartitionLog:
         """The log, if an append may be tried; raises what `append` would before it."""
@@ -248,17 +259,16 @@ class Partition:
             )
         return log
 
-    def _await(self, written: Pending[None], info: AppendInfo) -> None:
+    def _await(self, written: Pending[None], first: int, end: int, size_bytes: int) -> None:
         """Take notice of a write once, however many appends share it: one behind the other."""
         if written is self._awaited:
-            shared = self._awaited_range
-            shared[0] = info.last_offset + 1
-            shared[1] += info.size_bytes
+            shared = self._shared_write
+            shared.end = end
+            shared.size_bytes += size_bytes
             return
         self._awaited = written
-        self._awaited_range = appended = [info.last_offset + 1, info.size_bytes]
-        first = info.base_offset
-        written.add_done_callback(lambda done: self._write_done(done, first, appended))
+        self._shared_write = shared = SharedWrite(first, end, size_bytes)
+        written.add_done_callback(lambda done: self._write_done(done, shared))
 
     def effective_min_isr(self) -> int:
         """min.insync.replicas, never more than there are replicas (KIP-966)."""
@@ -266,13 +276,18 @@ class Partition:
         assert log is not None
         return min(log.config.min_insync_replicas, len(self.state.replicas))
 
-    def _write_done(self, done: Pending[None], first: int, appended: list[int]) -> None:
+    def _write_done(self, done: Pending[None], shared: SharedWrite) -> None:
         if done is self._awaited:
             self._awaited = None
         if done.error() is None:
-            self._written(first, appended[0], appended[1])
+            self._written(shared.first, shared.end, shared.size_bytes)
+            if shared.waiters:
+                shared.written(
+                    self.state.high_watermark, self.log is None or self.enough_replicas()
+                )
         else:
             self.end_waiting(ErrorCode.KAFKA_STORAGE_ERROR)
+            shared.failed(ErrorCode.KAFKA_STORAGE_ERROR)
 
     def _written(self, first: int, end: int, size_bytes: int) -> None:
         """What was appended from `first` on is written, our log up to `end`; on a partition alone
@@ -463,7 +478,7 @@ class Partition:
             if selector is not None and self.is_leader:
                 replica = selector(self, offset, limits.rack)
                 if replica is not None:
-                    elsewhere = _nothing(log, isolation)
+                    elsewhere = nothing_read(log, isolation)
                     elsewhere.preferred_replica = replica
                     return elsewhere
         else:
@@ -471,10 +486,10 @@ class Partition:
             if limits.replica_id >= 0:
                 self.check_follower(limits.replica_id, request.current_leader_epoch)
         if request.last_fetched_epoch >= 0:
-            diverging_epoch = _diverging_epoch(log, request)
-            if diverging_epoch is not None:
-                diverging = _nothing(log, isolation)
-                diverging.diverging_epoch = diverging_epoch
+            epoch_end = diverging_epoch(log, request)
+            if epoch_end is not None:
+                diverging = nothing_read(log, isolation)
+                diverging.diverging_epoch = epoch_end
                 return diverging
         end = log.log_end_offset if isolation is LOG_END else log.high_watermark
         if quota is not None and quota.holds_back(self, limits.replica_id):
@@ -482,7 +497,7 @@ class Partition:
                 raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
             end = offset
         if offset == end:
-            result = _nothing(log, isolation)
+            result = nothing_read(log, isolation)
             if limits.replica_id >= 0:
                 self._follower_read(request, limits, result, quota)
             return result
@@ -564,6 +579,8 @@ class Partition:
     def end_waiting(self, code: ErrorCode) -> None:
         """Everybody who waits here is answered with `code`."""
         callbacks, self._commit_callbacks = self._commit_callbacks, []
+        if self._awaited is not None:
+            self._shared_write.end_commits(code)
         for waiting in sorted(callbacks):
             waiting.run(code)
         if self.on_low_watermark:
@@ -573,24 +590,3 @@ class Partition:
     def _changed(self) -> None:
         for listener in list(self.data_listeners):
             listener.partition_changed(self)
-
-
-def _nothing(log: PartitionLog, isolation: Isolation) -> ReadResult:
-    """No batches, and the log's positions: usual at the end of what is shown."""
-    return ReadResult(
-        log.high_watermark,
-        log.last_stable_offset,
-        log.log_start_offset,
-        [] if isolation is COMMITTED else None,
-    )
-
-
-def _diverging_epoch(log: PartitionLog, request: ReadRequest) -> tuple[int, int] | None:
-    """Where the asker's last epoch ends in our log if that is not where it does in its own
-    (KIP-595): (epoch, end offset)."""
-    epoch, end_offset = log.end_offset_for_epoch(request.last_fetched_epoch)
-    if epoch < 0 or end_offset < 0:
-        raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
-    if epoch >= request.last_fetched_epoch and end_offset >= request.fetch_offset:
-        return None
-    return epoch, end_offset

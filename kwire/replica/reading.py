@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from kwire.log.types import Isolation
-from kwire.protocol.errors import ErrorCode
+from kwire.log.partition.partition_log import PartitionLog
+from kwire.log.types import COMMITTED, Isolation
+from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.structs import Buffer, FilePart
 
 NO_REPLICA = -1
@@ -131,3 +132,24 @@ class ReadResult:
         """An error found before the log was looked at: the aborted transactions are none, where
         they are unknown after a read (measured on Apache Kafka 4.4)."""
         return cls(-1, -1, -1, [], error_code=code)
+
+
+def nothing_read(log: PartitionLog, isolation: Isolation) -> ReadResult:
+    """No batches, and the log's positions: usual at the end of what is shown."""
+    return ReadResult(
+        log.high_watermark,
+        log.last_stable_offset,
+        log.log_start_offset,
+        [] if isolation is COMMITTED else None,
+    )
+
+
+def diverging_epoch(log: PartitionLog, request: ReadRequest) -> tuple[int, int] | None:
+    """Where the asker's last epoch ends in our log if that is not where it does in its own
+    (KIP-595): (epoch, end offset)."""
+    epoch, end_offset = log.end_offset_for_epoch(request.last_fetched_epoch)
+    if epoch < 0 or end_offset < 0:
+        raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
+    if epoch >= request.last_fetched_epoch and end_offset >= request.fetch_offset:
+        return None
+    return epoch, end_offset

@@ -24,13 +24,13 @@ from kwire.protocol.frame import encode_answer, parse_request_header
 from kwire.protocol.structs import Parts
 from kwire.security.authorizer import ANONYMOUS
 from kwire.server.connection_setup import ConnectionSetup, hands_to_kernel
-from kwire.server.context import DISCONNECT, NO_REPLY, RequestContext
-from kwire.server.dispatch import Response, Route
+from kwire.server.context import DISCONNECT, NO_REPLY, RequestContext, Response
+from kwire.server.dispatch import Route
 from kwire.server.plain_requests import PlainRequests
 from kwire.server.replying_connection import ReplyingConnection
 from kwire.server.request_steps import plain_allowed
 from kwire.server.slots import BETWEEN, HELD, MUTED, WRITES, NoRequest, Slot
-from kwire.server.unbound_client import CLIENT_ID, PLAIN_KEYS, UnboundClient
+from kwire.server.unbound_client import UnboundClient
 from kwire.server.watched_requests import MUTATIONS, WatchedRequests
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ class BrokerConnection(ReplyingConnection):
         return bool(self._slots or self._queue)
 
     def _end_if_answered(self) -> None:
-        if not self._slots and not self._queue and not self._closed:
+        if self._ended and not (self._slots or self._queue or self._closed):
             self.close("the client has ended it, everything is answered", logging.DEBUG)
 
     def closed(self) -> None:
@@ -240,13 +240,13 @@ class BrokerConnection(ReplyingConnection):
             self._in_batch = True
             self.turn_s = self.last_active_s = self._loop.time()
         if self._blocking is None and not self._queue and not self._writing_paused:
-            if not self._slots and len(frame) > CLIENT_ID and frame[1] in PLAIN_KEYS:
-                unbound = self._unbound
-                if self.plain_allowed or (unbound is not None and unbound.asks(self, frame)):
-                    answer = self._plain.answer(self, frame)
-                    if answer is not None:
+            unbound = self._unbound
+            if self.plain_allowed or (unbound is not None and unbound.asks(self, frame)):
+                answer = self._plain.answer(self, frame, len(self._slots))
+                if answer is not None:
+                    if answer:
                         self._emit([answer])
-                        return
+                    return
             self._execute(frame)
             return
         self._queue.append(bytes(frame))
@@ -486,10 +486,12 @@ class BrokerConnection(ReplyingConnection):
             self._blocking = None
             if self._queue or self._refusal is not None or self._reading_paused:
                 self._run_queue()
-        elif self._blocking is WRITES:
+        self._replied()
+
+    def _replied(self) -> None:
+        if self._blocking is WRITES:
             self._writes_seen()
-        if self._ended:
-            self._end_if_answered()
+        self._end_if_answered()
 
     def _is_held_back(self, body: memoryview) -> bool:
         """Whether this request starts later: when all that was written before it can be seen."""
@@ -544,8 +546,7 @@ class BrokerConnection(ReplyingConnection):
             reason, self._refusal = self._refusal, None
             self._refuse(reason)
         self._adjust_reading()
-        if self._ended:
-            self._end_if_answered()
+        self._end_if_answered()
 
     # -- answering
 

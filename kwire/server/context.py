@@ -39,9 +39,10 @@ NO_REPLY: Final = NoReply()
 DISCONNECT: Final = Disconnect()
 """Returned by a handler that closes the connection, after the replies before it."""
 
-Outcome: TypeAlias = (
-    "Message | NoReply | Disconnect | Pending[Message | SlicedResponse | NoReply | Disconnect]"
-)
+Response: TypeAlias = "Message | SlicedResponse | NoReply | Disconnect"
+"""What a request ends with: a response, or what stands for one."""
+
+Outcome: TypeAlias = "Message | NoReply | Disconnect | Pending[Response]"
 """What a handler gives: a response or what stands for one, or a Pending of that. One that is made
 in slices is always a Pending."""
 

@@ -22,8 +22,8 @@ from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.structs import Message, Request
 from kwire.security.acl import Operation, ResourceType
 from kwire.security.requirements import Authorization, Checked, Requires
-from kwire.server.context import Outcome, RequestContext
-from kwire.server.dispatch import Dispatcher, Response, Route, declared_authorization
+from kwire.server.context import Outcome, RequestContext, Response
+from kwire.server.dispatch import Dispatcher, Route, declared_authorization
 
 ResponseT = TypeVar("ResponseT", bound=Message)
 

@@ -33,10 +33,9 @@ from kwire.protocol.structs import Message
 from kwire.security.requirements import Authorization, Checked
 from kwire.server.arrival import Refusal
 from kwire.server.authorization import missing_right
-from kwire.server.context import DISCONNECT, Disconnect, NoReply, Outcome, RequestContext
+from kwire.server.context import DISCONNECT, Disconnect, Outcome, RequestContext
 from kwire.server.plain_requests import PlainRoads
 from kwire.server.request_counts import RequestCounts
-from kwire.server.sliced_response import SlicedResponse
 
 logger = logging.getLogger(__name__)
 
@@ -52,7 +51,6 @@ Decode: TypeAlias = Callable[[memoryview, int, int], tuple[Decoded, int]]
 """(buffer, position, version) -> (request, position after it)."""
 DecodeVersion: TypeAlias = Callable[[memoryview, int], tuple[Decoded, int]]
 """The same for one version."""
-Response: TypeAlias = Message | SlicedResponse | NoReply | Disconnect
 Handler: TypeAlias = Callable[[RequestContext, Decoded], Outcome]
 ErrorResponse: TypeAlias = Callable[[RequestContext, KafkaError], Message | Disconnect]
 DeniedResponse: TypeAlias = Callable[[RequestContext, Decoded, KafkaError], Message | Disconnect]

@@ -24,8 +24,8 @@ from kwire.protocol.errors import ErrorCode, MalformedError
 from kwire.protocol.frame import encode_response
 from kwire.protocol.records.header import CRC_POSITION
 from kwire.protocol.structs import Message, Records
-from kwire.server.context import DISCONNECT, NO_REPLY, RequestContext
-from kwire.server.dispatch import Response, Route
+from kwire.server.context import DISCONNECT, NO_REPLY, RequestContext, Response
+from kwire.server.dispatch import Route
 from kwire.server.leader_hints import LeaderHints, name_leaders
 from kwire.server.sliced_response import SlicedResponse
 

@@ -11,8 +11,8 @@ import asyncio
 from kwire.pending import Pending, after
 from kwire.protocol.structs import Message, Struct
 from kwire.server.arrival import Arrival
-from kwire.server.context import RequestContext
-from kwire.server.dispatch import Dispatcher, Response
+from kwire.server.context import RequestContext, Response
+from kwire.server.dispatch import Dispatcher
 from kwire.server.request_steps import RequestSteps
 from kwire.server.response import Answered, error_counts, responded
 from kwire.server.sliced_response import SlicedResponse

@@ -7,8 +7,10 @@ in its module: a connection asks for one of its own, which may remember what the
 
 A road answers a request or leaves it untouched: then it takes the general way, which stays the
 reference for everything (ADR 55). A road is asked only where nobody wants to look at requests
-(`plain_allowed`; quotas of others do not count, see `unbound_client.py`) and no request in front is
-without its answer; it counts and times what it answers as the general way does.
+(`plain_allowed`; quotas of others do not count, see `unbound_client.py`); it counts and times what
+it answers as the general way does. One whose answers leave at once is not asked while a request in
+front is without its answer. One whose answers leave later, with a write that many share, takes a
+place in the connection's order for them (`LaterAnswer`).
 """
 
 from __future__ import annotations
@@ -18,13 +20,49 @@ from struct import Struct
 from struct import error as StructError
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-if TYPE_CHECKING:
-    from kwire.server.context import Connection
-    from kwire.server.parts import Parts
-    from kwire.server.request_counts import RequestCounts
+from kwire.server.context import Connection, RequestContext, Response
+from kwire.server.request_counts import PLAIN, SEEN, RequestCounts, Timed
+from kwire.server.slots import Buffers, Slot
 
-PlainRoad: TypeAlias = "Callable[[Connection, memoryview], bytes | None]"
-"""(its connection, request without its size) -> the frame of the answer, or None."""
+if TYPE_CHECKING:
+    from kwire.pending import Pending
+    from kwire.server.parts import Parts
+
+PLACES_MAX = 1000
+"""Requests of a connection that wait for their answers before another one takes a plain road."""
+NOTHING = b""
+"""The request is executed, and nothing is sent now."""
+
+
+class PlainConnection(Connection, Protocol):
+    """A connection as a road that answers later sees it."""
+
+    def take_place(self, place: LaterAnswer) -> None:
+        """The answer of the newest request will leave behind all that were in front of it."""
+        ...
+
+    def answered(self, place: LaterAnswer) -> bool:
+        """What a place has in its `parts` may leave; whether anybody gets it."""
+        ...
+
+    def answer_generally(self, place: LaterAnswer, answer: Pending[Response]) -> None:
+        """A place, which has its `context` by now, gets another answer."""
+        ...
+
+
+class PlainRoad(Protocol):
+    """What a road is for its connection."""
+
+    @property
+    def answers_later(self) -> bool:
+        """Whether it may be asked behind requests whose effects are in place."""
+        ...
+
+    def __call__(self, connection: PlainConnection, body: memoryview, /) -> bytes | None:
+        """Request without its size -> the frame of the answer, `NOTHING`, or None."""
+        ...
+
+
 PlainRoads: TypeAlias = "Callable[[Parts, RequestCounts, int], PlainRoad]"
 """(parts, counts of the API, version) -> a road for one connection."""
 
@@ -60,8 +98,13 @@ class PlainRequests:
         self._known_route = known_route
         self._roads: dict[int, PlainRoad | None] = {}
 
-    def answer(self, connection: Connection, body: memoryview) -> bytes | None:
-        """The frame of the answer; None for a request that takes the general way."""
+    def answer(
+        self, connection: PlainConnection, body: memoryview, waiting: int = 0
+    ) -> bytes | None:
+        """The frame of the answer, or `NOTHING`; None for a request that takes the general way.
+
+        `waiting` is how many requests in front only wait for their answers.
+        """
         try:
             (head,) = _KEY_AND_VERSION(body)
             road = self._roads[head]
@@ -69,7 +112,9 @@ class PlainRequests:
             road = self._begun(head)
         except StructError:
             return None
-        return None if road is None else road(connection, body)
+        if road is None or (waiting and (waiting >= PLACES_MAX or not road.answers_later)):
+            return None
+        return road(connection, body)
 
     def _begun(self, head: int) -> PlainRoad | None:
         route = self._known_route(head >> 16)
@@ -79,3 +124,45 @@ class PlainRequests:
         road = None if make is None else make(self._parts, route.counts, head & 0xFFFF)
         self._roads[head] = road
         return road
+
+
+class LaterAnswer(Slot):
+    """The place of a request that a plain road has executed, and whose answer is still to leave.
+
+    It holds the frame of that answer, which `send` lets go in its turn, and counts. `codes` is how
+    many more error codes, all NONE, the answer has than is usual for its API.
+    """
+
+    __slots__ = ("codes", "connection", "version")
+
+    def __init__(
+        self, connection: PlainConnection, counts: RequestCounts, version: int, frame: bytes
+    ) -> None:
+        # As `Slot` does, without another call.
+        self.context: RequestContext | None = None
+        self.counts: RequestCounts = counts
+        self.timed: Timed | None = None
+        self.pending: Pending[Response] | None = None
+        self.parts: Buffers | None = (frame,)
+        self.done = False
+        self.disconnect: str | None = None
+        self.connection = connection
+        self.version = version
+        self.codes = 0
+
+    def send(self) -> None:
+        """All that the answer says has happened."""
+        counts = self.counts
+        if self.connection.answered(self):
+            numbers = counts.numbers
+            numbers[self.version] += 1
+            numbers[PLAIN] += 1
+            if self.codes:
+                numbers[SEEN] += self.codes
+            if self.timed is not None:
+                counts.ended(self.timed)
+
+    def send_generally(self, context: RequestContext, answer: Pending[Response]) -> None:
+        """Something is unusual in the end."""
+        self.context, self.parts = context, None
+        self.connection.answer_generally(self, answer)

@@ -9,10 +9,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
+from functools import partial
 
 from kwire.log.types import FileSlice
 from kwire.network.buffers import BufferPool
 from kwire.network.frames import Buffer
+from kwire.pending import Pending
+from kwire.server.context import Response
 from kwire.server.paused_connection import PausedConnection
 from kwire.server.slots import Buffers, Slot
 from kwire.server.turns import Turns
@@ -82,6 +85,43 @@ class ReplyingConnection(PausedConnection):
         elif first:
             # The client has more on their way: what one commit answers leaves together.
             self._loop.call_soon(self._send_output)
+
+    # -- places that plain roads hold
+
+    def take_place(self, place: Slot) -> None:
+        """The answer of the newest request will leave behind all that were in front of it."""
+        self._slots.append(place)
+
+    def answered(self, place: Slot) -> bool:
+        """What a place has in its `parts` may leave; whether anybody gets it."""
+        slots = self._slots
+        if self._closed:
+            return False
+        if len(slots) == 1 and place.parts is not None:
+            slots.clear()
+            self._emit(place.parts)
+        else:
+            place.done = True
+            self._flush_slots()
+        self._replied()
+        return True
+
+    def answer_generally(self, place: Slot, answer: Pending[Response]) -> None:
+        """A place, which has its `context` by now, gets another answer."""
+        place.pending = answer
+        answer.add_done_callback(partial(self._pending_done, place))
+
+    def _pending_done(self, slot: Slot, pending: Pending[Response]) -> None:
+        """A place has its answer."""
+        raise NotImplementedError
+
+    def _flush_slots(self) -> None:
+        """Send what is in turn."""
+        raise NotImplementedError
+
+    def _replied(self) -> None:
+        """One answer less is awaited."""
+        raise NotImplementedError
 
     def _send_output(self) -> None:
         output, self._output = self._output, []

@@ -159,6 +159,12 @@ class RequestCounts:
         self.due_s = turn_s + TIMED_S
         return Timed(request_bytes)
 
+    def begun_at(self, turn_s: float, started_ns: int, request_bytes: int) -> Timed:
+        """As `begun`, of a request that a plain road has executed since `started_ns`."""
+        timed = self.begun(turn_s, request_bytes)
+        timed.started_ns, timed.executed_ns = started_ns, ticks_ns()
+        return timed
+
     def answered_at_once(self, turn_s: float, started_ns: int, request_bytes: int) -> None:
         """A request that was to be timed, begun at `started_ns`, was answered by a plain road."""
         self.due_s = turn_s + TIMED_S

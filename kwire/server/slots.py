@@ -7,8 +7,7 @@ from typing import Any, TypeAlias
 
 from kwire.log.types import FileSlice
 from kwire.pending import Pending
-from kwire.server.context import RequestContext
-from kwire.server.dispatch import Response
+from kwire.server.context import RequestContext, Response
 from kwire.server.request_counts import RequestCounts, Timed
 
 Buffers: TypeAlias = Sequence[Any]

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from kwire.server.context import RequestContext
-from kwire.server.dispatch import Response
+from kwire.server.context import RequestContext, Response
 
 
 class Tap(Protocol):

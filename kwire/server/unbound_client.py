@@ -1,6 +1,6 @@
 """Whether quotas concern the usual small requests of a client (`plain_requests.py`).
 
-Requests that have a plain road use time and nothing else that a quota is of. Who has no
+Requests that a plain road answers at once use time and nothing else that a quota is of. Who has no
 request_percentage is not held to one, so that what it asks may go past the arrival and the response
 step while others have quotas. A connection's requests are nearly all of one client id: it is told
 by its bytes in the header, and what binds it by the table that the general way fills
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from kwire.server.context import Connection
 
 PLAIN_KEYS = bytes((ApiKey.METADATA, ApiKey.HEARTBEAT, ApiKey.CONSUMER_GROUP_HEARTBEAT))
-"""The APIs that have plain roads: no other request is looked at for one. A call would cost a
-Produce more than all that is asked here."""
+"""The APIs whose plain roads answer at once: all others go on without being looked at."""
 CLIENT_ID = 8
 """Where the size of the client id stands in a request, behind its key, version and number."""
 SIZE_BYTES = 2
@@ -39,9 +38,9 @@ class UnboundClient:
         self._client_id: str | None = None
 
     def asks(self, connection: Connection, body: memoryview) -> bool:
-        """Whether a request of `PLAIN_KEYS` may take a plain road: it is of a client whose time is
-        not measured, and no other's is now."""
-        if connection.is_measured:
+        """Whether a request may take a plain road: it is one of `PLAIN_KEYS`, of a client whose
+        time is not measured, and no other's is now."""
+        if len(body) <= CLIENT_ID or body[1] not in PLAIN_KEYS or connection.is_measured:
             return False
         if not self._shown or body[CLIENT_ID : self._end] != self._shown:
             self._look_at(body)

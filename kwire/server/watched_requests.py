@@ -29,8 +29,8 @@ from kwire.pending import Pending
 from kwire.protocol.api_keys import NODE_APIS, VERIFICATION_FROM, ApiKey
 from kwire.protocol.structs import Struct
 from kwire.server.arrival import Arrival, Refusal, arrive
-from kwire.server.context import NO_REPLY, RequestContext
-from kwire.server.dispatch import Response, Route
+from kwire.server.context import NO_REPLY, RequestContext, Response
+from kwire.server.dispatch import Route
 from kwire.server.request_steps import RequestSteps
 from kwire.server.response import Answered, error_counts, responded
 from kwire.server.sliced_response import SlicedResponse

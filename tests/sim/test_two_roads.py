@@ -9,6 +9,10 @@ from kwire.coordinator.group.consumer.state import Member
 from kwire.coordinator.group.coordinator import GroupCoordinator
 from kwire.coordinator.group.current_consumer import CurrentConsumer
 from kwire.coordinator.group.current_member import CurrentMember
+from kwire.coordinator.group.offsets import OffsetOperations
+from kwire.coordinator.group.usual_commit import UsualCommit
+from kwire.coordinator.shard_interface import Moment
+from kwire.protocol.commit_frames import CommitValue
 from kwire.server.described_topics import DescribedTopics
 from tests.sim.two_roads import Road, difference
 from tests.support.effort import seeds
@@ -30,7 +34,7 @@ def test_most_usual_requests_of_these_histories_take_a_plain_road() -> None:
     assert taken > of_plain_apis / 3, (taken, of_plain_apis)
 
 
-def _parts_from_seed(seeds_max: int = 30) -> str | None:
+def _parts_from_seed(seeds_max: int = 60) -> str | None:
     return next((found for seed in range(seeds_max) if (found := difference(seed))), None)
 
 
@@ -92,4 +96,38 @@ def test_a_road_that_does_not_look_at_the_member_s_epoch_is_found(
 
     original = GroupCoordinator.current_consumer
     monkeypatch.setattr(GroupCoordinator, "current_consumer", at_any_epoch)
+    assert _parts_from_seed()
+
+
+def test_a_road_that_commits_for_whoever_was_a_member_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def check_usual(self: OffsetOperations, commit: UsualCommit, moment: Moment) -> bool:
+        original(self, commit, moment)
+        return self._kinds.of(commit.request.group_id) is not None
+
+    original = OffsetOperations.check_usual
+    monkeypatch.setattr(OffsetOperations, "check_usual", check_usual)
+    assert _parts_from_seed()
+
+
+def test_a_road_whose_commits_do_not_extend_the_session_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def takes_commit(self: GroupCoordinator, commit: UsualCommit, now_ms: int) -> bool:
+        return original(self, commit, now_ms - 50)
+
+    original = GroupCoordinator.takes_commit
+    monkeypatch.setattr(GroupCoordinator, "takes_commit", takes_commit)
+    assert _parts_from_seed()
+
+
+def test_a_road_whose_records_are_not_the_general_ones_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def encoded(self: CommitValue, offset: int, leader_epoch: int, commit_ms: int) -> bytes:
+        return original(self, offset, -1, commit_ms)
+
+    original = CommitValue.encoded
+    monkeypatch.setattr(CommitValue, "encoded", encoded)
     assert _parts_from_seed()

@@ -10,6 +10,7 @@ prints where they part.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -22,6 +23,7 @@ from kwire.node.node import Node
 from kwire.protocol import frame
 from kwire.protocol import messages as m
 from kwire.protocol.structs import Message, Request
+from kwire.replica.partition import Partition
 from kwire.testing.simulation import Simulation
 from kwire.testing.simulation.client import batch_of
 
@@ -32,7 +34,7 @@ GROUPS = ("alpha", "beta", "gamma")
 CONSUMER_GROUP = "new"
 CONNECTIONS = 4  # one more than groups: two members of one put each other out
 STEPS = 120
-PLAIN_APIS = ("Heartbeat", "Metadata", "ConsumerGroupHeartbeat")
+PLAIN_APIS = ("Heartbeat", "Metadata", "ConsumerGroupHeartbeat", "OffsetCommit", "Produce")
 """What has a plain road."""
 
 
@@ -75,14 +77,25 @@ class Peer:
             return None
 
 
+class EvenSimulation(Simulation):
+    """Everything takes as long as ever: the two roads do not draw the same numbers in between, and
+    that must not move what comes behind."""
+
+    def uniform(self, low: float, high: float) -> float:
+        return (low + high) / 2
+
+
 class Road:
     """One broker, and its history so far: (step, answer) in order."""
 
+    plain_apis = PLAIN_APIS
+
     def __init__(self, seed: int, plain: bool, steps: int = STEPS) -> None:
-        self.simulation = Simulation(seed)
+        self.simulation = EvenSimulation(seed)
         self.plain = plain
         self.steps = steps
         self.partitions = PARTITIONS  # of the first topic
+        self.topic_ids: dict[str, bytes] = {}
         self.draw = SeededRandom(seed).below
         self.transcript: list[tuple[str, bytes | None]] = []
         self.state: list[tuple[str, str]] = []
@@ -114,26 +127,34 @@ class Road:
         host.simulation.run(host, node.start())
         client = self.simulation.host("client")
         self.simulation.run(client, self._history())
-        self.state = list(_state(node))
+        self.state = list(self.kept(node))
         for listener in node.listeners.bound.values():
             for name, counts in listener.dispatcher.counts():
                 self.taken += counts.plain
                 codes = [at for at in enumerate(counts.errors) if at[1]]
                 self.state.append((name, f"{counts.by_version} {codes}"))
-                self.of_plain_apis += counts.total if name in PLAIN_APIS else 0
+                self.of_plain_apis += counts.total if name in self.plain_apis else 0
         self.simulation.run(host, node.stop())
+
+    def kept(self, node: Node) -> Iterator[tuple[str, str]]:
+        """What the broker keeps in the end."""
+        yield from _state(node)
+        for partition in sorted(node.parts.replicas, key=lambda x: (x.topic, x.index)):
+            yield from self.records_of(partition)
+
+    def records_of(self, partition: Partition) -> Iterator[tuple[str, str]]:
+        """The log of a partition, byte by byte."""
+        log = partition.log
+        disk, name = self.simulation.host("broker").disk, f"{partition.topic}-{partition.index}"
+        for segment in () if log is None else log.segments:
+            data = disk.read_file(segment.log_path)
+            yield f"{name} {segment.base_offset}", hashlib.sha256(data).hexdigest()
+            yield f"{name} {segment.base_offset} index", str(list(segment.index.offsets))
 
     async def _history(self) -> None:
         peers = [await self._connected(number) for number in range(CONNECTIONS)]
-        topics = m.CreateTopicsRequest
-        made = topics(
-            topics=[
-                topics.CreatableTopic(name=name, num_partitions=PARTITIONS, replication_factor=1)
-                for name in TOPICS
-            ],
-            timeout_ms=5000,
-        )
-        await self._ask(peers[0], "create", peers[0].encoded(made, 5))
+        for name in TOPICS:
+            await self._create(peers[0], "create", name)
         await self._ask(peers[0], "find", self._found(peers[0]))
         await asyncio.sleep(1)
         for peer in peers:
@@ -153,10 +174,12 @@ class Road:
                 await self._join(peer, step)
             elif kind == 4 and peer.member.member_id and self.draw(3) == 0:
                 await self._ask(peer, f"{step} leave", self._leave(peer))
-            elif kind == 6:
+            elif kind in (6, 7):
                 await self._consumer_heartbeat(peer, step)
             elif kind == 5 and self.draw(2) == 0:
                 await self._ask(peer, f"{step} grow", self._grown(peer))
+            elif kind == 5 and self.draw(2) == 0:
+                await self._made_anew(peer, f"{step} anew")
             else:
                 frames = [self._usual(peer) for _ in range(1 + self.draw(3))]
                 last = frames[-1]
@@ -165,6 +188,22 @@ class Road:
                     self.transcript.append((f"{step} usual", await peer.answer()))
         for peer in peers:
             peer.writer.close()
+
+    async def _create(self, peer: Peer, what: str, name: str) -> None:
+        shape = m.CreateTopicsRequest
+        topic = shape.CreatableTopic(name=name, num_partitions=PARTITIONS, replication_factor=1)
+        request = shape(topics=[topic], timeout_ms=5000)
+        answer = await self._ask(peer, what, peer.encoded(request, 7))
+        assert answer is not None
+        _, made = frame.decode_response(shape.API_KEY, 7, memoryview(answer))
+        self.topic_ids[name] = made.topics[0].topic_id
+
+    async def _made_anew(self, peer: Peer, what: str) -> None:
+        """The last topic is deleted, and made again: it has another id."""
+        shape = m.DeleteTopicsRequest
+        request = shape(topics=[shape.DeleteTopicState(name=TOPICS[-1])], timeout_ms=5000)
+        await self._ask(peer, what, peer.encoded(request, 6))
+        await self._create(peer, what, TOPICS[-1])
 
     async def _connected(self, number: int, before: Peer | None = None) -> Peer:
         if before is not None:
@@ -266,21 +305,11 @@ class Road:
 
     def _usual(self, peer: Peer) -> bytes:
         """One request as clients send them all the time."""
-        kind, topic = self.draw(10), TOPICS[self.draw(len(TOPICS))]
-        if kind < 4:
+        kind, topic = self.draw(14), TOPICS[self.draw(len(TOPICS))]
+        if kind < 4 or kind > 11:
             return self._heartbeat(peer)
-        if kind == 5:
-            commit = m.OffsetCommitRequest
-            place = commit.OffsetCommitRequestPartition(
-                partition_index=self.draw(PARTITIONS), committed_offset=self.draw(100)
-            )
-            of_topic = commit.OffsetCommitRequestTopic(name=topic, partitions=[place])
-            member = peer.member
-            request = commit(
-                group_id=member.group, generation_id_or_member_epoch=member.generation,
-                member_id=member.member_id, topics=[of_topic],
-            )  # fmt: skip
-            return peer.encoded(request, 8)
+        if kind in (5, 10, 11):
+            return self._commit(peer, topic)
         if kind in (4, 6):
             asked = m.MetadataRequest.MetadataRequestTopic(name=topic)
             return peer.encoded(m.MetadataRequest(topics=[asked]), 12)
@@ -302,6 +331,51 @@ class Road:
             topics=[fetch.FetchTopic(topic=topic, partitions=[wanted])],
         )  # fmt: skip
         return peer.encoded(request, 11)
+
+    def _commit(self, peer: Peer, topic: str) -> bytes:
+        """Of a connection's member, of one of the consumer group, or of somebody outside; now and
+        then of another generation, of what is not there, or in another way."""
+        shape, member, odd = m.OffsetCommitRequest, peer.member, self.draw(30)
+        version = self.draw(9) + 2 if odd < 4 else 8 + peer.number % 3
+        names = [topic, "absent"] if odd == 4 else [topic]
+        if odd in (5, 6, 7, 8):
+            names = list(TOPICS)
+        topics = []
+        for name in names:
+            count = 1 + self.draw(2 * PARTITIONS if odd == 9 else PARTITIONS)
+            partitions = [
+                shape.OffsetCommitRequestPartition(
+                    partition_index=index, committed_offset=self.draw(1000),
+                    committed_leader_epoch=self.draw(3) - 1,
+                    committed_metadata=None if self.draw(6) else "m" * self.draw(3),
+                )
+                for index in range(count)
+            ]  # fmt: skip
+            if odd == 10:
+                partitions[0].committed_metadata = "m" * 5000
+            made = shape.OffsetCommitRequestTopic(name=name, partitions=partitions)
+            if version >= 10:
+                made.topic_id = self.topic_ids.get(name, bytes(15) + b"\x01")
+            topics.append(made)
+        request = shape(
+            group_id=member.group, generation_id_or_member_epoch=member.generation,
+            member_id=member.member_id, topics=topics,
+        )  # fmt: skip
+        if odd == 11:
+            request.generation_id_or_member_epoch -= 1
+        elif odd == 12:
+            request.member_id = "somebody"
+        elif odd in (13, 14, 15, 16) and peer.consumer_id:
+            request.group_id, request.member_id = CONSUMER_GROUP, peer.consumer_id
+            request.generation_id_or_member_epoch = peer.consumer_epoch - (odd == 13)
+        elif odd in (17, 18, 19):
+            request.group_id, request.member_id = f"outside-{self.draw(2)}", ""
+            request.generation_id_or_member_epoch = -1
+        if odd == 3 and 2 <= version <= 4:
+            request.retention_time_ms = 1000
+        if odd == 20 and version >= 7:
+            request.group_instance_id = "static"
+        return peer.encoded(request, version)
 
     def _heartbeat(self, peer: Peer) -> bytes:
         """Of this connection's member, now and then of another generation or member."""
@@ -330,6 +404,8 @@ def _state(node: Node) -> Iterator[tuple[str, str]]:
             for member_id in sorted(group.members):
                 deadline_ms = shard.deadlines.deadline((MEMBER_TIMER, group_id, member_id))
                 yield f"{partition} {group_id} {member_id}", str(deadline_ms)
+        yield f"{partition} offsets", str(shard.storage.offsets.by_group)
+        yield f"{partition} commits", str(shard.storage.counts.offset_commits)
         groups = shard.consumer.groups
         for group_id, consumers in sorted(groups.stored.items()):
             refresh_ms = groups.refresh_at_ms.get(group_id)
@@ -341,9 +417,9 @@ def _state(node: Node) -> Iterator[tuple[str, str]]:
                 )  # fmt: skip
 
 
-def difference(seed: int, steps: int = STEPS) -> str | None:
+def difference(seed: int, steps: int = STEPS, road: type[Road] = Road) -> str | None:
     """Where the two part; None when they do not."""
-    plain, general = Road(seed, True, steps), Road(seed, False, steps)
+    plain, general = road(seed, True, steps), road(seed, False, steps)
     plain.run()
     general.run()
     if general.taken:

@@ -18,6 +18,7 @@ class RememberedRequest:
     `codes` is how many more error codes, all NONE, the answer has than is usual for its API.
     """
 
+    answers_later = False
     __slots__ = ("_asked", "_counts", "_numbers", "_version", "codes")
 
     def __init__(self, counts: RequestCounts, version: int) -> None:

@@ -12,8 +12,9 @@ from typing import TypeAlias
 from kwire.pending import Answer, Pending
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
-from kwire.replica.partition import CommitCallback, Partition
+from kwire.replica.partition import Partition
 from kwire.replica.traffic import Traffic
+from kwire.replica.waiting import CommitCallback
 from kwire.server.context import Disconnect, NoReply, RequestContext
 from kwire.server.deadlines import Deadline
 from kwire.server.leader_hints import HINTED_ERRORS, LeaderHints

@@ -34,7 +34,9 @@ from kwire.coordinator.group.shard import GroupShard
 from kwire.coordinator.group.share.settings import ShareGroupSettings
 from kwire.coordinator.group.share_requests import LatestOffsets, ShareGroupRequests, TopicPartition
 from kwire.coordinator.group.topics import Topics
+from kwire.coordinator.group.usual_commit import Number, UsualCommit
 from kwire.coordinator.loading import Worker
+from kwire.coordinator.partition import ShardState
 from kwire.coordinator.partitioner import partition_for
 from kwire.coordinator.replies import Reply, convert, gather
 from kwire.coordinator.runtime import CoordinatorRuntime
@@ -43,7 +45,7 @@ from kwire.log.partition.producers import VerificationGuard
 from kwire.pending import Answer, Pending
 from kwire.protocol import messages as m
 from kwire.protocol import uuids
-from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.protocol.errors import EncodeError, ErrorCode, KafkaError
 from kwire.share.persister import Persister
 
 T = TypeVar("T")
@@ -257,6 +259,39 @@ class GroupCoordinator:
             Reply(lambda error: offset_commit_error(request, refusal(error))),
         )
         return _now_or_later(pending)
+
+    def usual_commit(self, request: m.OffsetCommitRequest, api_version: int) -> UsualCommit | None:
+        """What commits that only differ in their numbers have in common; None where the general
+        way has more to say. Holds until a topic changes."""
+        partition = self.partition_for(request.group_id)
+        shard = self.runtime.shard(partition)
+        if shard is None or not shard.offsets.is_storable(request):
+            return None
+        try:
+            return UsualCommit(request, api_version, partition)
+        except EncodeError:
+            return None
+
+    def takes_commit(self, commit: UsualCommit, now_ms: int) -> bool:
+        """Whether `commit_offsets` would take it, of a group that is there: its member lives then,
+        and `commit_usual` has to follow. Nothing has happened otherwise."""
+        current = self.runtime.led(commit.partition)
+        return (
+            current is not None
+            and current.state is ShardState.ACTIVE
+            and not current.busy
+            and current.shard.offsets.check_usual(commit, Moment(now_ms, 0))
+        )
+
+    def commit_usual(
+        self, commit: UsualCommit, numbers: Sequence[Number], reply: Pending[None]
+    ) -> None:
+        """`commit_offsets` with these numbers; `reply` fails with what the response is to say."""
+        self.runtime.write(
+            commit.partition,
+            lambda shard, moment: shard.offsets.commit_usual(commit, numbers, moment),
+            reply,
+        )
 
     def commit_offsets_in_transaction(
         self,

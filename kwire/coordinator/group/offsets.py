@@ -6,13 +6,14 @@ answer as they came. (KIP-211 retention, KIP-447 transactional commits, KIP-848.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol, TypeAlias, TypeVar
 
 from kwire.coordinator.group.kinds import GroupKinds
 from kwire.coordinator.group.offset_records import offset_commit, offset_tombstone
 from kwire.coordinator.group.storage import GroupStorage
 from kwire.coordinator.group.stored_offsets import StoredOffset, Topics
+from kwire.coordinator.group.usual_commit import Number, UsualCommit
 from kwire.coordinator.shard_interface import CoordinatorRecord, Moment, Producer, Result
 from kwire.log.partition.producers import VerificationGuard
 from kwire.protocol import messages as m
@@ -69,6 +70,34 @@ class OffsetOperations:
             expire_ms,
         )
         return Result(made, answer(topics=topics))
+
+    def check_usual(self, commit: UsualCommit, moment: Moment) -> bool:
+        """Whether the general way would take a commit, of a group that is there; its member lives
+        then, and `commit_usual` may follow. Nothing has happened otherwise."""
+        kind = self._kinds.of(commit.request.group_id)
+        if kind is None:
+            return False
+        try:
+            kind.check_commit(commit.request, commit.api_version, moment)
+        except KafkaError:
+            return False
+        return True
+
+    def commit_usual(
+        self, commit: UsualCommit, numbers: Sequence[Number], moment: Moment
+    ) -> Result[None]:
+        """`commit` of a request that is checked already."""
+        made, encoded = commit.records(numbers, moment.wall_ms)
+        self._storage.counts.offset_commits += len(made)
+        return Result(made, None, None, None, True, None, encoded)
+
+    def is_storable(self, request: m.OffsetCommitRequest) -> bool:
+        """Whether the metadata of every partition is within the limit."""
+        return not any(
+            x.committed_metadata and self._metadata_too_large(x.committed_metadata)
+            for topic in request.topics
+            for x in topic.partitions
+        )
 
     def commit_in_transaction(
         self,

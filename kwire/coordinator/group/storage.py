@@ -223,11 +223,11 @@ def _stored_offset(
         )
     expire_ms = value.expire_timestamp
     return StoredOffset(
-        offset=value.offset,
-        leader_epoch=value.leader_epoch,
-        metadata=value.metadata,
-        commit_ms=value.commit_timestamp,
-        expire_ms=None if expire_ms == -1 else expire_ms,
-        topic_id=value.topic_id,
-        record_offset=record_offset,
+        value.offset,
+        value.leader_epoch,
+        value.metadata,
+        value.commit_timestamp,
+        None if expire_ms == -1 else expire_ms,
+        value.topic_id,
+        record_offset,
     )

@@ -6,12 +6,13 @@ Batches get their places at once, and are written at the end of the loop's turn 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from struct import Struct
 from typing import Protocol
 
 from kwire.kept_errors import anew
 from kwire.log.files import Buffer
 from kwire.log.partition.append_checks import LeaderChecks, PlacedBatch, place_as_sent
-from kwire.log.partition.batch_rules import Marker, stamp_plain
+from kwire.log.partition.batch_rules import Marker, plain_header, stamp, stamp_plain
 from kwire.log.partition.config import LogConfig
 from kwire.log.partition.local_log import LocalLog
 from kwire.log.partition.producers import BatchMetadata, Producers, VerificationGuard
@@ -24,6 +25,7 @@ from kwire.protocol.errors import KafkaError
 from kwire.protocol.records import BatchHeader
 from kwire.protocol.records.validation import CheckedBatch
 
+BASE_OFFSET = Struct(">q")
 DONE: Pending[None] = Pending.completed(None)
 
 
@@ -143,6 +145,50 @@ class Appender:
             return self._duplicate(placed)
         return self._append(placed, now_ms if self._config.is_log_append_time else -1)
 
+    def append_usual(
+        self, batch: memoryview, leader_epoch: int, wall_ms: int
+    ) -> tuple[BatchHeader, Pending[None]] | None:
+        """`append_as_leader` of a client's usual batch: its header with its offsets, and `written`.
+
+        None, and nothing is changed, for every batch that is refused, repeated, or needs a file
+        before the end of the turn.
+        """
+        log, checks, size_bytes = self._log, self._checks, len(batch)
+        if (
+            log.error is not None
+            or log.is_closed
+            or size_bytes > checks.plain_bytes_max
+            or not self._buffer.waits_with(size_bytes)
+            or leader_epoch > self._epochs.latest_saved
+        ):
+            return None
+        header = plain_header(batch, checks.rules, wall_ms, self.next_offset, leader_epoch)
+        if (
+            header is None
+            or header.is_transactional
+            or (header.producer_id >= 0 and not self._producers.continues(header))
+        ):
+            return None
+        segment, config, local = self._segments.active, self._config, self._local
+        last_offset, max_timestamp = (
+            header.base_offset + header.last_offset_delta,
+            header.max_timestamp,
+        )
+        try:
+            if segment.assigned_bytes + size_bytes > config.segment_bytes or must_roll(
+                segment, last_offset, max_timestamp, config, local.jitter_share, self._clock
+            ):
+                return None
+            stamp(batch, header)
+            self._take(segment, header, batch, max_timestamp, None, False)
+            return header, self._buffer.submit(segment)
+        except OSError as error:
+            log.write_failed(error, [], size_bytes)
+        except KafkaError:
+            pass  # a damaged segment, of which the general way says the same
+        BASE_OFFSET.pack_into(batch, 0, 0)  # as its client sent it
+        return None
+
     def append_as_follower(self, batches: Buffer | Sequence[Buffer]) -> AppendInfo:
         """Append what a leader sent as it is: offsets, epochs and timestamps are kept.
 
@@ -228,17 +274,37 @@ class Appender:
         marker: Marker | None,
         is_owned: bool,
     ) -> None:
-        base_offset = header.base_offset
-        last_offset = base_offset + header.last_offset_delta
-        segment, config = self._segments.active, self._config
-        assigned_bytes = segment.assigned_bytes
-        is_due = assigned_bytes + header.size_bytes > config.segment_bytes or must_roll(
-            segment, last_offset, max_timestamp, config, self._local.jitter_share, self._clock
+        segment = self._segments.active
+        if self._is_due(segment, header, max_timestamp):
+            last_offset = header.base_offset + header.last_offset_delta
+            if segment.assigned_bytes or last_offset - segment.base_offset > OFFSET_DELTA_MAX:
+                segment = self._log.roll_before(header.base_offset)
+        self._take(segment, header, data, max_timestamp, marker, is_owned)
+
+    def _is_due(self, segment: Segment, header: BatchHeader, max_timestamp: int) -> bool:
+        """Whether a batch should not go into this segment any more."""
+        config = self._config
+        return segment.assigned_bytes + header.size_bytes > config.segment_bytes or must_roll(
+            segment,
+            header.base_offset + header.last_offset_delta,
+            max_timestamp,
+            config,
+            self._local.jitter_share,
+            self._clock,
         )
-        if is_due and (assigned_bytes or last_offset - segment.base_offset > OFFSET_DELTA_MAX):
-            segment = self._log.roll_before(base_offset)
+
+    def _take(
+        self,
+        segment: Segment,
+        header: BatchHeader,
+        data: Buffer,
+        max_timestamp: int,
+        marker: Marker | None,
+        is_owned: bool,
+    ) -> None:
+        base_offset = header.base_offset
         segment.assign(header, base_offset, max_timestamp)
-        self.next_offset = last_offset + 1
+        self.next_offset = base_offset + header.last_offset_delta + 1
         if header.partition_leader_epoch > self._epochs.latest_saved:
             self._epochs.assign(header.partition_leader_epoch, base_offset)
         if header.producer_id >= 0:

@@ -150,11 +150,29 @@ def split(batches: Buffer | Sequence[Buffer]) -> list[tuple[BatchHeader, Buffer]
 def stamp_plain(
     view: memoryview, rules: AppendRules, wall_ms: int, base_offset: int, leader_epoch: int
 ) -> BatchHeader | None:
-    """The short way of a usual batch: alone, uncompressed, valid, with CreateTime.
+    """The short way of a usual batch: what `plain_header` checks is stamped in place.
 
-    Checks what `check_batch` and `validate_for_append` check, stamps the batch in place and gives
-    its stamped header. None, and nothing is changed, for everything else: the long way then finds
-    out whether it is only unusual or an error, and which.
+    Gives the stamped header; None, and nothing is changed, for everything else: the long way then
+    finds out whether it is only unusual or an error, and which.
+    """
+    header = plain_header(view, rules, wall_ms, base_offset, leader_epoch)
+    if header is not None:
+        stamp(view, header)
+    return header
+
+
+def stamp(view: memoryview, header: BatchHeader) -> None:
+    """Write base offset and leader epoch of a header into its batch; no checksum covers them."""
+    base_offset, size_bytes, leader_epoch = header[:3]
+    STAMP.pack_into(view, 0, base_offset, size_bytes - PREFIX_SIZE, leader_epoch)
+
+
+def plain_header(
+    view: memoryview, rules: AppendRules, wall_ms: int, base_offset: int, leader_epoch: int
+) -> BatchHeader | None:
+    """The header that a usual batch is to have: alone, uncompressed, valid, with CreateTime.
+
+    Checks what `check_batch` and `validate_for_append` check. None for everything else.
     """
     size_bytes = len(view)
     if size_bytes < HEADER_SIZE or rules.codec or rules.timestamp_type or not kernel.COMPILED:
@@ -178,13 +196,17 @@ def stamp_plain(
     low = wall_ms - rules.timestamp_before_max_ms
     high = wall_ms + rules.timestamp_after_max_ms
     if (
-        walk.validate(count + 1, rules.key_required, max(low, INT64_MIN), min(high, INT64_MAX))
+        walk.validate(
+            count + 1,
+            rules.key_required,
+            low if low > INT64_MIN else INT64_MIN,
+            high if high < INT64_MAX else INT64_MAX,
+        )
         != kernel.DONE
         or walk.max_timestamp != max_timestamp
         or not walk.consecutive
     ):
         return None
-    STAMP.pack_into(view, 0, base_offset, length, leader_epoch)
     return _new_header(BatchHeader, (base_offset, size_bytes, leader_epoch, *fields[3:]))
 
 

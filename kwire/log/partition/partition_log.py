@@ -89,6 +89,7 @@ class PartitionLog:
         self._reader = LogReader(self, self.name, local)
         # The parts' own methods: for every batch a call that only calls another would show.
         self.append_as_leader = self._appender.append_as_leader
+        self.append_usual = self._appender.append_usual
         self.append_as_follower = self._appender.append_as_follower
         self.read = self._reader.read
         local.sync_failed = self._sync_failed

@@ -226,6 +226,19 @@ class Producers:
             )
         return None
 
+    def continues(self, header: BatchHeader) -> bool:
+        """Whether a batch of no transaction is the next one of a producer that is known here:
+        `check_data` has nothing to say about it then."""
+        entry = self.entries.get(header.producer_id)
+        return (
+            entry is not None
+            and entry.epoch == header.producer_epoch
+            and bool(entry.batches)
+            and entry.batches[-1].last_sequence + 1 == header.base_sequence
+            and entry.transaction_first_offset == NO_OFFSET
+            and header.producer_id not in self._verifications
+        )
+
     def check_marker(
         self,
         header: BatchHeader,

@@ -68,6 +68,10 @@ class WriteBuffer:
         else:
             self._buffers.append(data if is_owned else bytes(data))
 
+    def waits_with(self, size_bytes: int) -> bool:
+        """Whether a batch of this size would wait for the end of the turn."""
+        return size_bytes < SMALL_BYTES and self._size_bytes + size_bytes < TAIL_BYTES_MAX
+
     def pending(self) -> Pending[None]:
         """Completes with the next write."""
         if self._pending is None:

@@ -1,0 +1,178 @@
+"""OffsetCommit of a consumer that commits the same partitions again and again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kwire.clock import ticks_ns
+from kwire.coordinator.errors import refusal
+from kwire.coordinator.group.refusals import offset_commit_error
+from kwire.pending import Pending
+from kwire.protocol import messages as m
+from kwire.protocol.commit_frames import HEAD_START, CommitShape, shape_of
+from kwire.protocol.errors import KafkaError
+from kwire.protocol.frame import encode_response, parse_request_header
+from kwire.server.context import RequestContext, Response
+from kwire.server.parts import Parts
+from kwire.server.plain_requests import NOTHING, LaterAnswer, PlainConnection
+from kwire.server.request_counts import RequestCounts, unusual_codes
+
+if TYPE_CHECKING:
+    from kwire.coordinator.group.usual_commit import UsualCommit
+
+SHAPES_MAX = 32
+"""Groups, or sets of partitions, that a connection remembers; all others take the general way."""
+TOPIC_IDS_FROM = 10
+
+
+class KnownCommit:
+    """What a client says, what is made of it, and the answer to it: what is in front of its
+    correlation id, and what is behind it."""
+
+    __slots__ = ("before", "behind", "client_id", "codes", "commit", "shape")
+
+    def __init__(
+        self, shape: CommitShape, commit: UsualCommit, version: int, client_id: str | None
+    ) -> None:
+        self.shape = shape
+        self.commit = commit
+        self.client_id = client_id
+        response = _answer(commit.request)
+        frame = b"".join(encode_response(response.API_KEY, version, 0, response))
+        self.before, self.behind = frame[:4], frame[8:]
+        self.codes = unusual_codes(response) or 0
+
+
+class PlainCommits:
+    """OffsetCommits of one connection, which remembers them without their numbers."""
+
+    __slots__ = ("_changes", "_counts", "_head_end", "_known", "_parts", "_version")
+
+    answers_later = True
+
+    def __init__(self, parts: Parts, counts: RequestCounts, version: int) -> None:
+        self._parts = parts
+        self._counts = counts
+        self._version = version
+        self._known: dict[bytes, KnownCommit] = {}
+        self._head_end = HEAD_START  # of the last request
+        self._changes = -1
+
+    def __call__(self, connection: PlainConnection, body: memoryview) -> bytes | None:
+        """See `PlainRoad`."""
+        counts, parts = self._counts, self._parts
+        started_ns = ticks_ns() if connection.turn_s >= counts.due_s else 0
+        if self._changes != parts.described_topics.changes:
+            self._known.clear()
+            self._changes = parts.described_topics.changes
+        known = self._known.get(body[HEAD_START : self._head_end].tobytes())
+        if known is None and (known := self._found(body)) is None:
+            return None
+        found = known.shape.numbers(body)
+        if found is None:
+            return None
+        groups = parts.coordinators.groups
+        if not groups.takes_commit(known.commit, int(connection.turn_s * 1000)):
+            return None
+        correlation_id = body[4:8].tobytes()
+        frame = b"".join((known.before, correlation_id, known.behind))
+        answer = LaterAnswer(connection, counts, self._version, frame)
+        answer.codes = known.codes
+        reply = CommitReply(answer, known, parts, correlation_id)
+        if started_ns:
+            answer.timed = counts.begun_at(connection.turn_s, started_ns, len(body))
+        connection.take_place(answer)
+        groups.commit_usual(known.commit, found, reply)
+        return NOTHING
+
+    def _found(self, body: memoryview) -> KnownCommit | None:
+        """A request that does not begin as the last one did."""
+        for size_bytes in dict.fromkeys(map(len, self._known)):
+            known = self._known.get(body[HEAD_START : HEAD_START + size_bytes].tobytes())
+            if known is not None:
+                self._head_end = HEAD_START + size_bytes
+                return known
+        shape = shape_of(body) if len(self._known) < SHAPES_MAX else None
+        if shape is None or not self._is_resolved(shape.request):
+            return None
+        *_, client_id, _ = parse_request_header(body)
+        groups = self._parts.coordinators.groups
+        commit = groups.usual_commit(shape.request, self._version)
+        if commit is None:
+            return None
+        self._head_end = HEAD_START + len(shape.head)
+        known = self._known[shape.head] = KnownCommit(shape, commit, self._version, client_id)
+        return known
+
+    def _is_resolved(self, request: m.OffsetCommitRequest) -> bool:
+        """Whether its topics are there with their partitions, each once; they have name and id
+        then."""
+        image = self._parts.metadata.image.topics
+        for topic in request.topics:
+            by_id = self._version >= TOPIC_IDS_FROM
+            known = image.by_id.get(topic.topic_id) if by_id else image.by_name.get(topic.name)
+            if known is None or any(
+                x.partition_index not in known.partitions for x in topic.partitions
+            ):
+                return False
+            topic.name, topic.topic_id = known.name, known.topic_id
+        return len({topic.topic_id for topic in request.topics}) == len(request.topics)
+
+
+class CommitReply(Pending[None]):
+    """What the coordinator completes: the answer leaves, or says why not."""
+
+    __slots__ = ("_answer", "_correlation_id", "_known", "_parts")
+
+    def __init__(
+        self, answer: LaterAnswer, known: KnownCommit, parts: Parts, correlation_id: bytes
+    ) -> None:
+        super().__init__()
+        self._answer = answer
+        self._known = known
+        self._parts = parts
+        self._correlation_id = correlation_id
+
+    def complete(self, result: None) -> bool:
+        if self.done:
+            return False
+        self.done = True
+        self._answer.send()
+        return True
+
+    def fail(self, error: Exception) -> bool:
+        if self.done:
+            return False
+        self.done = True
+        answer, known = self._answer, self._known
+        number = int.from_bytes(self._correlation_id, "big", signed=True)
+        context = RequestContext(
+            self._parts, answer.connection, 8, answer.version, number, known.client_id
+        )
+        context.effects_done = True
+        told: Pending[Response]
+        if isinstance(error, KafkaError):
+            response = offset_commit_error(known.commit.request, refusal(error))
+            told = Pending.completed(response)
+        else:
+            told = Pending.failed(error)
+        answer.send_generally(context, told)
+        return True
+
+
+def _answer(request: m.OffsetCommitRequest) -> m.OffsetCommitResponse:
+    """Everything is committed."""
+    shape = m.OffsetCommitResponse
+    return shape(
+        topics=[
+            shape.OffsetCommitResponseTopic(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partitions=[
+                    shape.OffsetCommitResponsePartition(partition_index=x.partition_index)
+                    for x in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
