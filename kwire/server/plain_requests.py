@@ -10,11 +10,13 @@ reference for everything (ADR 55). A road is asked only where nobody wants to lo
 (`plain_allowed`; quotas of others do not count, see `unbound_client.py`); it counts and times what
 it answers as the general way does. One whose answers leave at once is not asked while a request in
 front is without its answer. One whose answers leave later, with a write that many share, takes a
-place in the connection's order for them (`LaterAnswer`).
+place in the connection's order for them (`LaterAnswer`). A road that fails closes the connection,
+with a line in the log.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from struct import Struct
 from struct import error as StructError
@@ -30,12 +32,18 @@ if TYPE_CHECKING:
 
 PLACES_MAX = 1000
 """Requests of a connection that wait for their answers before another one takes a plain road."""
+logger = logging.getLogger(__name__)
+
 NOTHING = b""
 """The request is executed, and nothing is sent now."""
 
 
 class PlainConnection(Connection, Protocol):
     """A connection as a road that answers later sees it."""
+
+    def close(self, reason: str, level: int = logging.INFO) -> None:
+        """Close it from our side; what was answered before is still sent."""
+        ...
 
     def take_place(self, place: LaterAnswer) -> None:
         """The answer of the newest request will leave behind all that were in front of it."""
@@ -114,7 +122,15 @@ class PlainRequests:
             return None
         if road is None or (waiting and (waiting >= PLACES_MAX or not road.answers_later)):
             return None
-        return road(connection, body)
+        try:
+            return road(connection, body)
+        except Exception:
+            # How far it came is not known: no answer would be true, and the client asks anew.
+            logger.exception(
+                "a plain road failed, API key %d version %d", head >> 16, head & 0xFFFF
+            )
+            connection.close("its request failed")
+            return NOTHING
 
     def _begun(self, head: int) -> PlainRoad | None:
         route = self._known_route(head >> 16)
