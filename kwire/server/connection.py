@@ -30,7 +30,7 @@ from kwire.server.plain_requests import PlainRequests
 from kwire.server.replying_connection import ReplyingConnection
 from kwire.server.request_steps import plain_allowed
 from kwire.server.slots import BETWEEN, HELD, MUTED, WRITES, NoRequest, Slot
-from kwire.server.unbound_client import UnboundClient
+from kwire.server.unbound_client import PRODUCE_KEY, UnboundClient
 from kwire.server.watched_requests import MUTATIONS, WatchedRequests
 
 if TYPE_CHECKING:
@@ -44,7 +44,6 @@ UNANSWERED_REQUESTS_MAX = 1024
 REPLY_BYTES_HIGH = 1024 * 1024
 REPLY_BYTES_LOW = 256 * 1024
 UNREPLIED_WRITES_KEPT = 32
-PRODUCE_KEY = 0
 
 
 class BrokerConnection(ReplyingConnection):
@@ -244,6 +243,8 @@ class BrokerConnection(ReplyingConnection):
             if self.plain_allowed or (unbound is not None and unbound.asks(self, frame)):
                 answer = self._plain.answer(self, frame, len(self._slots))
                 if answer is not None:
+                    if unbound is not None:
+                        unbound.used(len(frame), self.turn_s)
                     if answer:
                         self._emit([answer])
                     return

@@ -1,10 +1,10 @@
-"""Whether quotas concern the usual small requests of a client (`plain_requests.py`).
+"""Whether quotas hold back the usual small requests of a client (`plain_requests.py`).
 
-Requests that a plain road answers at once use time and nothing else that a quota is of. Who has no
-request_percentage is not held to one, so that what it asks may go past the arrival and the response
-step while others have quotas. A connection's requests are nearly all of one client id: it is told
-by its bytes in the header, and what binds it by the table that the general way fills
-(`KnownClients`). Who is not in there, or is measured, goes the general way.
+What plain roads answer uses time, and a Produce bytes. Who has no request_percentage is not held to
+one, and a producer_byte_rate that is far from its bound only counts: so that such requests may go
+past the arrival and the response step while there are quotas. A connection's requests are nearly
+all of one client id: it is told by its bytes in the header, and what binds it by the table that the
+general way fills (`KnownClients`). Who is not in there, or is measured, goes the general way.
 """
 
 from __future__ import annotations
@@ -17,10 +17,20 @@ from kwire.protocol.frame import parse_request_header
 
 if TYPE_CHECKING:
     from kwire.quota.client_quotas import KnownClients
+    from kwire.quota.sensor import Sensor
     from kwire.server.context import Connection
 
-PLAIN_KEYS = bytes((ApiKey.METADATA, ApiKey.HEARTBEAT, ApiKey.CONSUMER_GROUP_HEARTBEAT))
-"""The APIs whose plain roads answer at once: all others go on without being looked at."""
+PRODUCE_KEY = int(ApiKey.PRODUCE)
+PLAIN_KEYS = bytes(
+    (
+        ApiKey.PRODUCE,
+        ApiKey.METADATA,
+        ApiKey.OFFSET_COMMIT,
+        ApiKey.HEARTBEAT,
+        ApiKey.CONSUMER_GROUP_HEARTBEAT,
+    )
+)
+"""The APIs that have plain roads: all others go on without being looked at."""
 CLIENT_ID = 8
 """Where the size of the client id stands in a request, behind its key, version and number."""
 SIZE_BYTES = 2
@@ -29,17 +39,19 @@ SIZE_BYTES = 2
 class UnboundClient:
     """The client of one connection's newest request that was looked at."""
 
-    __slots__ = ("_client_id", "_end", "_known", "_shown")
+    __slots__ = ("_client_id", "_end", "_known", "_producer", "_shown")
 
     def __init__(self, known: KnownClients) -> None:
         self._known = known
         self._shown = b""  # its client id as it stands in a header, with its size
         self._end = CLIENT_ID
         self._client_id: str | None = None
+        self._producer: Sensor | None = None
+        """What counts the request that was looked at last, if it takes its road."""
 
     def asks(self, connection: Connection, body: memoryview) -> bool:
         """Whether a request may take a plain road: it is one of `PLAIN_KEYS`, of a client whose
-        time is not measured, and no other's is now."""
+        time is not measured, and no other's is now. `used` tells that it took it."""
         if len(body) <= CLIENT_ID or body[1] not in PLAIN_KEYS or connection.is_measured:
             return False
         if not self._shown or body[CLIENT_ID : self._end] != self._shown:
@@ -48,7 +60,27 @@ class UnboundClient:
             rates = self._known[self._client_id]
         except KeyError:
             return False
-        return bool(self._shown) and (rates is None or rates.request is None)
+        if not self._shown:
+            return False
+        self._producer = None
+        if rates is None:
+            return True
+        if rates.request is not None:
+            return False
+        producer = rates.producer
+        if producer is None or body[1] != PRODUCE_KEY:
+            return True
+        self._producer = producer
+        # As `Sensor.count` asks.
+        is_within = producer.pending + len(body) <= producer.room
+        return is_within and connection.turn_s < producer.quiet_until_s
+
+    def used(self, size_bytes: int, now_s: float) -> None:
+        """The request is executed, in the turn in which `asks` was True."""
+        producer = self._producer
+        if producer is not None:
+            producer.pending += size_bytes
+            producer.counted_s = now_s
 
     def _look_at(self, body: memoryview) -> None:
         try:

@@ -10,6 +10,7 @@ import pytest
 from kwire.protocol import messages as m
 from kwire.protocol.api_keys import API_KEYS, ApiKey
 from kwire.protocol.frame import encode_request
+from kwire.protocol.structs import Message
 from kwire.quota.client_quotas import ClientQuotas
 from kwire.server.context import RequestContext
 from kwire.server.dispatch import API_PACKAGE, Route, has_module, module_name
@@ -20,14 +21,14 @@ from tests.support.connections import ConnectionUnderTest
 
 HEARTBEAT = 12
 MUCH = 1e12
+LAST = 100
 
 
 def module_of(name: str) -> ModuleType:
     return importlib.import_module(f"{API_PACKAGE}.{module_name(name)}")
 
 
-def test_the_apis_that_are_looked_at_are_those_whose_roads_answer_at_once() -> None:
-    """Those that write take the general way while anybody has a quota."""
+def test_the_apis_that_are_looked_at_are_those_with_roads() -> None:
     with_road = [
         key
         for key, info in API_KEYS.items()
@@ -36,36 +37,44 @@ def test_the_apis_that_are_looked_at_are_those_whose_roads_answer_at_once() -> N
             importlib.import_module(f"{API_PACKAGE}.{module_name(info.name)}"), "plain_road"
         )
     ]
-    assert sorted(PLAIN_KEYS) == sorted(set(with_road) - {ApiKey.PRODUCE, ApiKey.OFFSET_COMMIT})
+    assert sorted(PLAIN_KEYS) == sorted(with_road)
 
 
 class Roads:
-    """A connection whose heartbeats have a road; `taken` are the numbers of those that took it."""
+    """A connection whose requests of one API have a road, which refuses numbers above `LAST`;
+    `taken` are the numbers of those that took it."""
 
-    def __init__(self, quotas: ClientQuotas) -> None:
+    def __init__(self, quotas: ClientQuotas, api_key: int = HEARTBEAT) -> None:
+        self.api_key = api_key
         self.taken: list[int] = []
         self.general: list[int] = []
         self.steps = RequestSteps()
         self.under_test = ConnectionUnderTest(None, self.steps)
-        self.route = Route.of_api(HEARTBEAT, self._handle, ())
+        self.route = Route.of_api(api_key, self._handle, ())
         self.route.plain_road = lambda parts, counts, version: self._road
         connection = self.under_test.connection
         connection._route = lambda key, version: self.route
         connection._plain = PlainRequests(connection._parts, lambda key: self.route)
         self.steps.set_throttles(quotas)
 
-    def _handle(self, context: RequestContext, request: object) -> m.HeartbeatResponse:
+    def _handle(self, context: RequestContext, request: object) -> Message:
         self.general.append(context.correlation_id)
-        return m.HeartbeatResponse()
+        return m.ProduceResponse() if self.api_key == ApiKey.PRODUCE else m.HeartbeatResponse()
 
-    def _road(self, connection: object, body: memoryview) -> bytes:
-        self.taken.append(int.from_bytes(body[4:8], "big"))
+    def _road(self, connection: object, body: memoryview) -> bytes | None:
+        number = int.from_bytes(body[4:8], "big")
+        if number > LAST:
+            return None
+        self.taken.append(number)
         return b"\0\0\0\4" + body[4:8].tobytes()
 
     def ask(self, number: int, client_id: str | None = "x") -> None:
-        request = m.HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
-        parts = encode_request(HEARTBEAT, 3, number, client_id, request)
-        self.under_test.receive(b"".join(parts))
+        request: Message = m.HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
+        if self.api_key == ApiKey.PRODUCE:
+            request = m.ProduceRequest(acks=1, timeout_ms=1000)
+        parts = encode_request(self.api_key, 3, number, client_id, request)
+        self.frame = b"".join(parts)
+        self.under_test.receive(self.frame)
 
 
 def quotas(client_id: str | None = "other", name: str = "request_percentage") -> ClientQuotas:
@@ -88,6 +97,40 @@ def test_quotas_of_bytes_do_not_concern_these_requests(name: str) -> None:
     roads.ask(1)
     roads.ask(2)
     assert (roads.general, roads.taken) == ([1], [2])
+
+
+def test_bytes_that_are_within_their_quota_for_certain_are_counted_on_the_road() -> None:
+    made = quotas("x", "producer_byte_rate")
+    roads = Roads(made, ApiKey.PRODUCE)
+    for number in range(1, 6):
+        roads.ask(number)
+    assert (roads.general, roads.taken) == ([1], [2, 3, 4, 5])
+    ((_, sensor),) = made.sensors()
+    assert sensor.measure(int(sensor.counted_s * 1000)) > 0
+    sizes = 5 * (len(roads.frame) - 4)
+    assert sensor._rate.total == sizes
+
+
+def test_what_a_road_refuses_is_counted_once() -> None:
+    made = quotas("x", "producer_byte_rate")
+    roads = Roads(made, ApiKey.PRODUCE)
+    for number in (1, 2, LAST + 1):
+        roads.ask(number)
+    assert (roads.general, roads.taken) == ([1, LAST + 1], [2])
+    ((_, sensor),) = made.sensors()
+    sensor.measure(int(sensor.counted_s * 1000))
+    assert sensor._rate.total == 3 * (len(roads.frame) - 4)
+
+
+def test_near_the_quota_the_general_way_decides() -> None:
+    """Every request is above what the quota allows in all its windows."""
+    made = ClientQuotas()
+    made.changed((("client-id", "x"),), {"producer_byte_rate": 0.1})
+    roads = Roads(made, ApiKey.PRODUCE)
+    for number in range(1, 4):
+        roads.ask(number)
+    assert roads.taken == []
+    assert roads.general[0] == 1, "the answer makes the client wait"
 
 
 def test_who_is_held_to_a_share_of_time_is_measured() -> None:
