@@ -1,9 +1,11 @@
-"""REST beside replicas that come and go: what is acknowledged, and what is not."""
+"""REST beside replicas that come and go, with and without logins: what is acknowledged, and what
+is not."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -12,25 +14,48 @@ pytest.importorskip("msgspec")
 from kwire.testing.cluster import Cluster, free_ports
 from tests.support.rest import Answer, Rest, text64
 from tests.support.wire import WireClient
+from tests.system.cluster.test_sasl import SECURE, Client
 from tests.system.test_http import wait_for
+from tests.system.test_http_callers import ADMIN, USERS
 
 V = {"value": text64("v")}
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    root: Path = tmp_path_factory.mktemp("replicas")
+SECURED = {
+    **SECURE,
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:admin",
+    "http.authentication": "basic",
+}
+
+
+class World(NamedTuple):
+    """Two brokers, a caller who may do everything, and a client beside."""
+
+    cluster: Cluster
+    rest: Rest
+    root: WireClient
+
+
+@pytest.fixture(params=["open", "secured"])
+def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
+    is_secured = request.param == "secured"
     (port,) = free_ports(1)
-    with Cluster(root, combined=(1,), brokers=(2,)) as cluster:
+    settings = SECURED if is_secured else {}
+    with Cluster(tmp_path, combined=(1,), brokers=(2,), settings=settings) as cluster:
         cluster[1].settings["http.listeners"] = f"http://127.0.0.1:{port}"
         cluster.start()
-        yield cluster
+        headers = {"Authorization": ADMIN} if is_secured else {}
+        bootstrap = cluster[1].bootstrap
+        with (
+            Client(bootstrap, "admin", USERS["admin"]) if is_secured else WireClient(bootstrap)
+        ) as root:
+            yield World(cluster, Rest(port, headers), root)
 
 
-def test_too_few_replicas_are_503_until_there_are_enough(cluster: Cluster) -> None:
-    rest = Rest(int(cluster[1].settings["http.listeners"].rpartition(":")[2]))
-    with WireClient(f"127.0.0.1:{cluster[1].port}") as root:
-        root.create_topic("replicated", configs={"min.insync.replicas": "2"})
+def test_too_few_replicas_are_503_until_there_are_enough(world: World) -> None:
+    cluster, rest, root = world
+    root.create_topic("replicated", configs={"min.insync.replicas": "2"})
 
     def isr() -> list[int]:
         told = rest.ask("GET", "/topics/replicated/metadata").told
