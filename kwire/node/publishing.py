@@ -14,7 +14,7 @@ from typing import Protocol
 from kwire.coordinator.shard_interface import Loop
 from kwire.kraft.images.image_publisher import Publisher
 from kwire.kraft.images.metadata_image import MetadataDelta, MetadataImage
-from kwire.pending import Pending, after
+from kwire.pending import Pending
 
 
 class Follower(Protocol):
@@ -82,7 +82,9 @@ class Publishing:
         """Done once followers have done all they do for what is published so far."""
         if not self._works:
             return Pending.completed(None)
-        return after(self._works[-1].done, Pending.result)
+        followed: Pending[None] = Pending()  # who waits may cancel it
+        self._works[-1].done.add_done_callback(lambda _: followed.complete(None))
+        return followed
 
     def close(self) -> None:
         """Nothing is followed any more, and nobody waits for it."""

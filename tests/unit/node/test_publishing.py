@@ -73,6 +73,7 @@ def test_a_large_change_takes_turns_and_the_next_one_waits_behind_it(world: Worl
     world.publish(1)
     assert world.told[3:] == ["first 1", "last"], "what only knows the metadata does not wait"
     of_both = world.publishing.followed()
+    world.publishing.followed().cancel()
     assert world.turn() == ["slice 1 of 3"]
     assert world.turn() == ["slice 2 of 3", "second"]
     assert (of_first.done, of_both.done) == (True, False)
