@@ -109,6 +109,35 @@ def test_no_keyword_matches_a_pattern_in_exponential_time(schema: Json, document
         check(schema, document)
 
 
+DRAFT_7 = "http://json-schema.org/draft-07/schema#"
+EVIL: Json = {"pattern": EXPLODING}
+
+
+@pytest.mark.parametrize("draft", [LATEST, EARLIER, DRAFT_7, "urn:unknown"])
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"properties": {"a": EVIL}},
+        {"allOf": [{"properties": {"a": EVIL}}]},
+        {"patternProperties": {"^a": {"not": {"not": EVIL}}}},
+        {"$ref": "#/definitions/a", "definitions": {"a": {"additionalProperties": EVIL}}},
+        {"$ref": "other"},
+    ],
+)
+def test_a_schema_with_a_draft_of_its_own_in_another_takes_steps(
+    schema: dict[str, Json], draft: str
+) -> None:
+    """Python's `re` needs 2^5000 steps."""
+    own = json.loads(json.dumps(schema).replace('{"pattern"', f'{{"$schema":"{draft}","pattern"'))
+    other = parse("JSON", json.dumps({"$schema": draft, "properties": {"a": EVIL}}), {})
+    one = prepared(parse("JSON", json.dumps({"$schema": LATEST, **own}), {"other": other}))
+    data = json.dumps({"a": "a" * 5000 + "b"}).encode()
+    with pytest.raises(UndecodableError, match=r"does not match|^\$\.a: .aaaa"):
+        one.decode(data, 0, Allowance(of_record(len(data))))
+    with pytest.raises(AllowanceSpentError):
+        one.decode(data, 0, Allowance(20))
+
+
 def doubling(keyword: str) -> Json:
     """2^40 ways lead to the last definition, by references in the place of a keyword."""
     names: dict[str, Json] = {
