@@ -26,6 +26,9 @@ Keyword = Callable[["Validator", Json, Json, Json], "Iterator[ValidationError] |
 ALLOWANCE: ContextVar[Allowance] = ContextVar("allowance")
 """Of the document that is being checked."""
 CHARACTERS_PER_STEP = 64  # that a pattern looks at, or that a fault is told in
+UNITS_PER_STEP = 1000
+"""Of a pattern, at each character: RE2 goes through all of them where its memory is too small for
+what it would keep of them."""
 REFERENCE_STEPS = 10
 REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
@@ -82,10 +85,13 @@ def _told(errors: Iterator[ValidationError], allowance: Allowance) -> Iterator[V
 def matches(pattern: str, text: str) -> bool | None:
     """None where it is not known. AllowanceSpentError where the pattern is to be made ready, and
     the check is one on the loop."""
+    allowance = ALLOWANCE.get()
     try:
-        return json_patterns.matches(pattern, text, is_ready=ALLOWANCE.get().is_of_loop)
+        found = json_patterns.ready(pattern, is_made=allowance.is_of_loop)
     except json_patterns.NotReadyError:
         raise AllowanceSpentError from None
+    allowance.take(1 + len(text) * found.units // UNITS_PER_STEP)
+    return found.matches(text)
 
 
 def _take_all_of(value: Json) -> None:
@@ -140,7 +146,6 @@ def _pattern_properties(
 ) -> Iterator[ValidationError]:
     if isinstance(value, dict) and isinstance(patterns, dict):
         for pattern, below in patterns.items():
-            ALLOWANCE.get().take(len(value))
             for name, item in value.items():
                 if matches(pattern, name):
                     yield from validator.descend(item, below, path=name, schema_path=pattern)
@@ -153,7 +158,6 @@ def _is_described(name: str, schema: dict[str, Json]) -> bool:
         return True
     if not isinstance(patterns, dict):
         return False
-    ALLOWANCE.get().take(len(patterns))
     return any(matches(pattern, name) for pattern in patterns)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 
 import pytest
@@ -211,6 +212,40 @@ def test_patterns_that_take_long_to_make_ready_are_not_matched_on_the_loop() -> 
         one.decode(b'"ABC"', 0, on_loop)
     assert json_patterns.matches("[a-z]{1,900}" * 5, "abc") is None
     assert json_patterns.matches(r"^\p{L}{1,50}$", "abc") is True
+
+
+WIDE = [f"^(?:[ab]*a[ab]{{800}}{end})" for end in "cdef"]
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"patternProperties": dict.fromkeys(WIDE, True)},
+        {"patternProperties": dict.fromkeys(WIDE, True), "additionalProperties": {}},
+        {
+            "$schema": LATEST,
+            "patternProperties": dict.fromkeys(WIDE, True),
+            "unevaluatedProperties": {},
+        },
+        {"propertyNames": {"allOf": [{"pattern": pattern} for pattern in WIDE[:1]] * 4}},
+    ],
+)
+def test_a_name_takes_steps_by_its_length_and_by_the_size_of_patterns(schema: Json) -> None:
+    """RE2 takes 40 ms for each of these: 3,000 characters, at each of which 800 may come next."""
+    name = "ab" * 1500
+    one = prepared(parse("JSON", json.dumps(schema), {}))
+    allowance = Allowance(1_000_000)
+    with contextlib.suppress(UndecodableError):
+        one.decode(json.dumps({name: 1}).encode(), 0, allowance)
+    assert 1_000_000 - allowance.left > len(name) * 800 // 1000
+
+
+def test_a_short_pattern_takes_few_steps() -> None:
+    allowance = Allowance(1000)
+    prepared(parse("JSON", '{"pattern":"^[a-z]+$"}', {})).decode(
+        b'"' + b"a" * 1000 + b'"', 0, allowance
+    )
+    assert allowance.left > 950
 
 
 def test_a_schema_whose_patterns_take_long_together_is_refused() -> None:
