@@ -152,13 +152,13 @@ def _pattern_properties(
 
 
 def _is_described(name: str, schema: dict[str, Json]) -> bool:
-    """Whether a name is one of `properties` or `patternProperties`."""
+    """Whether a name is one of `properties` or `patternProperties`, as far as is known."""
     properties, patterns = schema.get("properties"), schema.get("patternProperties")
     if isinstance(properties, dict) and name in properties:
         return True
     if not isinstance(patterns, dict):
         return False
-    return any(matches(pattern, name) for pattern in patterns)
+    return any(matches(pattern, name) is not False for pattern in patterns)
 
 
 def _additional_properties(

@@ -240,6 +240,15 @@ def test_a_name_takes_steps_by_its_length_and_by_the_size_of_patterns(schema: Js
     assert 1_000_000 - allowance.left > len(name) * 800 // 1000
 
 
+@pytest.mark.parametrize("keyword", ["additionalProperties", "unevaluatedProperties"])
+@pytest.mark.parametrize("pattern", ["^(?!x)a", "^[a-z]{1,900}" * 3])
+def test_a_pattern_that_is_not_known_refuses_no_name(keyword: str, pattern: str) -> None:
+    schema: Json = {"$schema": LATEST, "patternProperties": {pattern: False}, keyword: False}
+    check(schema, {"a": 1})
+    with pytest.raises(UndecodableError, match="not allowed"):
+        check({"$schema": LATEST, "patternProperties": {"^b": {}}, keyword: False}, {"a": 1})
+
+
 def test_a_short_pattern_takes_few_steps() -> None:
     allowance = Allowance(1000)
     prepared(parse("JSON", '{"pattern":"^[a-z]+$"}', {})).decode(
