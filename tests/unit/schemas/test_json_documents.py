@@ -13,9 +13,14 @@ pytest.importorskip("jsonschema")
 
 from kwire.schemas.formats import InvalidSchema, json_patterns, parse
 from kwire.schemas.formats.json_text import Json
-from kwire.schemas.validation.allowance import Allowance, AllowanceSpentError, of_record
+from kwire.schemas.validation.allowance import (
+    READ_BYTES_MAX,
+    Allowance,
+    AllowanceSpentError,
+    of_record,
+)
 from kwire.schemas.validation.avro_bytes import UndecodableError
-from kwire.schemas.validation.prepared import prepared
+from kwire.schemas.validation.prepared import BYTES_PER_STEP, prepared
 
 
 def check(schema: Json, document: Json) -> None:
@@ -255,6 +260,30 @@ def test_a_short_pattern_takes_few_steps() -> None:
         b'"' + b"a" * 1000 + b'"', 0, allowance
     )
     assert allowance.left > 950
+
+
+PROTO = 'syntax = "proto3"; message M { repeated M next = 1; bytes text = 2; }'
+
+
+@pytest.mark.parametrize(
+    ("kind", "schema", "start", "head"),
+    [("JSON", "true", b'"', b'"'), ("PROTOBUF", PROTO, b"\0\x12\xfc\xff\x3f", b"")],
+)
+def test_the_size_of_what_is_read_at_once_is_bounded(
+    kind: str, schema: str, start: bytes, head: bytes
+) -> None:
+    """Whatever it is read into: no other thread runs meanwhile."""
+    one = prepared(parse(kind, schema, {}))
+    size = READ_BYTES_MAX - len(start) - len(head) + (kind == "PROTOBUF")
+    data = start + b"a" * size + head
+    steps = READ_BYTES_MAX // BYTES_PER_STEP
+    one.decode(b"head!" + data, 5, Allowance(2 * steps))
+    with pytest.raises(AllowanceSpentError):
+        one.decode(b"head!" + data, 5, Allowance(steps - 1))
+    with pytest.raises(UndecodableError, match="it has 1048577 bytes, of at most 1048576 that"):
+        one.decode(b"head!" + data + b" ", 5, Allowance(2 * steps))
+    if kind == "JSON":
+        one.decode(b"head!" + data + b" ", 5, Allowance(2 * steps, read_bytes_max=2_000_000))
 
 
 def test_a_schema_whose_patterns_take_long_together_is_refused() -> None:
