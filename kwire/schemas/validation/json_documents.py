@@ -12,7 +12,11 @@ from kwire.schemas.formats.json_text import Json
 from kwire.schemas.formats.parsed import InvalidSchema
 from kwire.schemas.validation.allowance import Allowance, AllowanceSpentError
 from kwire.schemas.validation.avro_bytes import UndecodableError
-from kwire.schemas.validation.json_keywords import ALLOWANCE, keywords_of
+from kwire.schemas.validation.json_keywords import (
+    ALLOWANCE,
+    CHARACTERS_PER_STEP,
+    keywords_of,
+)
 
 if TYPE_CHECKING:
     from jsonschema.protocols import Validator
@@ -43,7 +47,10 @@ def _metered(known: type[Validator]) -> type[Validator]:
         if isinstance(schema, dict) and "$schema" in schema:
             chosen = validator_for(schema, default=kind)
             kind = kind if chosen is kind else _metered(chosen)
-        return kind(schema, _resolver=changes.get("_resolver", self._resolver))
+        resolver = changes.get("_resolver", self._resolver)
+        if resolver is not self._resolver:
+            ALLOWANCE.get().take(len(resolver._base_uri) // CHARACTERS_PER_STEP)
+        return kind(schema, _resolver=resolver)
 
     made.evolve = evolve
     return made

@@ -31,6 +31,7 @@ UNITS_PER_STEP = 1000
 what it would keep of them."""
 REFERENCE_STEPS = 10
 REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
+COMPARED = ("const", "enum")
 
 
 def keywords_of(known: dict[str, Keyword]) -> dict[str, Keyword]:
@@ -44,42 +45,54 @@ def keywords_of(known: dict[str, Keyword]) -> dict[str, Keyword]:
         "unevaluatedProperties": _unevaluated_properties,
         "uniqueItems": _unique_items,
     }
-    return {
-        name: _metered(own.get(name, keyword), REFERENCE_STEPS if name in REFERENCES else 1)
-        for name, keyword in known.items()
-    }
+    return {name: _metered(name, own.get(name, keyword)) for name, keyword in known.items()}
 
 
-def _metered(keyword: Keyword, steps: int) -> Keyword:
-    now = ALLOWANCE.get
+def _metered(name: str, keyword: Keyword) -> Keyword:
+    now, is_reference, is_compared = ALLOWANCE.get, name in REFERENCES, name in COMPARED
 
     def metered(  # written out: it is called for each keyword of each value
-        validator: Validator, told: Json, value: Json, schema: Json
+        validator: Validator, keyword_value: Json, value: Json, schema: Json
     ) -> Iterator[ValidationError] | None:
         allowance = now()
-        cost, is_long = steps, False
-        if isinstance(told, (dict, list)):
-            cost += len(told)
+        cost, is_long = 1, False
+        if isinstance(keyword_value, (dict, list)):
+            cost += len(keyword_value)
+            is_long = True
+        elif isinstance(keyword_value, str):
+            is_long = len(keyword_value) > CHARACTERS_PER_STEP
+            if is_reference:
+                cost = _reference_steps(validator, keyword_value)
         if isinstance(value, (dict, list)):
             cost += len(value)
             is_long = True
+            if is_compared:
+                _take_comparisons(keyword_value if name == "enum" else [keyword_value], value)
         elif isinstance(value, str) and len(value) > CHARACTERS_PER_STEP:
             cost += len(value) // CHARACTERS_PER_STEP
             is_long = True
         allowance.left -= cost
         if allowance.left < 0:
             raise AllowanceSpentError
-        errors = keyword(validator, told, value, schema)
-        return _told(errors, allowance) if is_long and errors else errors
+        errors = keyword(validator, keyword_value, value, schema)
+        return _metered_errors(errors, allowance) if is_long and errors else errors
 
     return metered
 
 
-def _told(errors: Iterator[ValidationError], allowance: Allowance) -> Iterator[ValidationError]:
-    """Faults, which show the value."""
+def _metered_errors(
+    errors: Iterator[ValidationError], allowance: Allowance
+) -> Iterator[ValidationError]:
+    """Faults, which show the value and what the schema says."""
     for error in errors:
         allowance.take(len(error.message) // CHARACTERS_PER_STEP)
         yield error
+
+
+def _reference_steps(validator: Validator, reference: str) -> int:
+    """More where the address and its base are long, and for each part of a pointer."""
+    characters = len(reference) + len(validator._resolver._base_uri)
+    return REFERENCE_STEPS + characters // CHARACTERS_PER_STEP + reference.count("/")
 
 
 def matches(pattern: str, text: str) -> bool | None:
@@ -102,6 +115,14 @@ def _take_all_of(value: Json) -> None:
         if isinstance(item, (dict, list)):
             allowance.take(len(item))
             ahead += item.values() if isinstance(item, dict) else item
+
+
+def _take_comparisons(listed: Json, value: dict[str, Json] | list[Json]) -> None:
+    """What is of another length is not looked into."""
+    _take_all_of(value)
+    for one in listed if isinstance(listed, list) else ():
+        if isinstance(one, (dict, list)) and len(one) == len(value):
+            _take_all_of(one)
 
 
 def _multiple_of(known: Keyword | None) -> Keyword:
@@ -201,6 +222,7 @@ def _in_place(
     for keyword in REFERENCES:
         reference = schema.get(keyword)
         if isinstance(reference, str) and keyword in validator.VALIDATORS:
+            ALLOWANCE.get().take(_reference_steps(validator, reference))
             found = (
                 lookup_recursive_ref(validator._resolver)
                 if keyword == "$recursiveRef"

@@ -262,6 +262,76 @@ def test_a_short_pattern_takes_few_steps() -> None:
     assert allowance.left > 950
 
 
+@pytest.mark.parametrize("keyword", ["$ref", "$id", "$dynamicRef"])
+def test_an_address_is_not_long(keyword: str) -> None:
+    """It is taken apart each time that it is followed."""
+    text = json.dumps({"$schema": LATEST, "not": {keyword: "#" + "/a" * 1000}})
+    with pytest.raises(InvalidSchema, match=rf"\{keyword} has 2001 characters, of at most 2000: #"):
+        parse("JSON", text, {})
+
+
+@pytest.mark.parametrize("keyword", ["items", "unevaluatedItems"])
+def test_a_reference_takes_steps_by_its_length_and_parts(keyword: str) -> None:
+    inner: Json = True
+    for _ in range(90):
+        inner = {"a": inner}
+    base = "https://example.org/" + "b" * 1900
+    schema: Json = {
+        "$schema": LATEST,
+        "$id": base,
+        "$defs": inner,
+        keyword: {"$ref": "#/$defs" + "/a" * 90},
+    }
+    allowance = Allowance(100_000)
+    one = prepared(parse("JSON", json.dumps(schema), {}))
+    one.decode(json.dumps([1] * 100).encode(), 0, allowance)
+    assert 100_000 - allowance.left > 100 * (90 + 1900 // 64)
+
+
+def test_a_base_that_grows_takes_steps() -> None:
+    """`$id` below `$id`: each makes the address of what is below it longer."""
+    schema: dict[str, Json] = {"type": "integer"}
+    document: Json = 1
+    for _ in range(30):
+        schema = {"$id": "b" * 1900 + "/", "properties": {"a": schema}}
+        document = {"a": document}
+    allowance = Allowance(100_000)
+    check_with = prepared(parse("JSON", json.dumps({"$schema": LATEST, **schema}), {}))
+    check_with.decode(json.dumps(document).encode(), 0, allowance)
+    assert 100_000 - allowance.left > sum(1900 * at // 64 for at in range(30))
+
+
+@pytest.mark.parametrize("keyword", ["const", "enum"])
+def test_what_is_compared_takes_steps_for_all_that_is_in_it(keyword: str) -> None:
+    document: Json = [[[at] * 100 for at in range(10)]]
+    schema: Json = {keyword: [document] if keyword == "enum" else document}
+    allowance = Allowance(10_000)
+    prepared(parse("JSON", json.dumps(schema), {})).decode(
+        json.dumps(document).encode(), 0, allowance
+    )
+    assert 10_000 - allowance.left > 1000
+    with pytest.raises(UndecodableError, match=r"^\$: \[\[\["):
+        check(schema, [[[at] * 100 for at in range(9)] + [[9] * 99 + [8]]])
+
+
+def test_each_value_of_an_enum_that_may_be_equal_takes_steps() -> None:
+    values: Json = [[[1] * 100 + [at]] for at in range(100)]
+    allowance = Allowance(20_000)
+    one = prepared(parse("JSON", json.dumps({"enum": values}), {}))
+    one.decode(json.dumps([[1] * 100 + [99]]).encode(), 0, allowance)
+    assert 20_000 - allowance.left > 100 * 100
+
+
+def test_faults_that_show_much_of_the_schema_take_steps() -> None:
+    """The library writes one for each item that is no such."""
+    schema: Json = {"contains": {"not": {"title": "x" * 100_000}}}
+    allowance = Allowance(1_000_000)
+    one = prepared(parse("JSON", json.dumps(schema), {}))
+    with pytest.raises(UndecodableError, match="None of"):
+        one.decode(json.dumps([1] * 100).encode(), 0, allowance)
+    assert 1_000_000 - allowance.left > 100 * 100_000 // 64
+
+
 PROTO = 'syntax = "proto3"; message M { repeated M next = 1; bytes text = 2; }'
 
 
