@@ -9,9 +9,11 @@ patterns are RE2's, `uniqueItems` looks at each item once, and what `unevaluated
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
+from decimal import Decimal
+from typing import TYPE_CHECKING, TypeGuard
 
 from kwire.schemas.formats import json_patterns
 from kwire.schemas.formats.json_parts import key
@@ -26,6 +28,8 @@ Keyword = Callable[["Validator", Json, Json, Json], "Iterator[ValidationError] |
 ALLOWANCE: ContextVar[Allowance] = ContextVar("allowance")
 """Of the document that is being checked."""
 CHARACTERS_PER_STEP = 64  # that a pattern looks at, or that a fault is told in
+INFINITE = (math.inf, -math.inf)
+BITS_PER_STEP = 1000  # of numbers that are divided
 UNITS_PER_STEP = 1000
 """Of a pattern, at each character: RE2 goes through all of them where its memory is too small for
 what it would keep of them."""
@@ -38,7 +42,8 @@ def keywords_of(known: dict[str, Keyword]) -> dict[str, Keyword]:
     """Those of a draft, with steps."""
     own: dict[str, Keyword] = {
         "additionalProperties": _additional_properties,
-        "multipleOf": _multiple_of(known.get("multipleOf")),
+        "divisibleBy": _multiple_of,
+        "multipleOf": _multiple_of,
         "pattern": _pattern,
         "patternProperties": _pattern_properties,
         "unevaluatedItems": _unevaluated_items,
@@ -125,21 +130,44 @@ def _take_comparisons(listed: Json, value: dict[str, Json] | list[Json]) -> None
             _take_all_of(one)
 
 
-def _multiple_of(known: Keyword | None) -> Keyword:
-    """An integer may be larger than any float."""
+def _multiple_of(
+    validator: Validator, divisor: Json, value: Json, schema: Json
+) -> Iterator[ValidationError]:
+    """Of decimals, as they are written: 4.35 is a multiple of 0.01."""
+    from jsonschema.exceptions import ValidationError
 
-    def multiple_of(
-        validator: Validator, divisor: Json, value: Json, schema: Json
-    ) -> Iterator[ValidationError]:
-        from jsonschema.exceptions import ValidationError
+    if not _is_number(value) or not _is_number(divisor) or divisor == 0:
+        return
+    if not _is_multiple(value, divisor):
+        yield ValidationError(f"{repr(value)[:100]} is not a multiple of {repr(divisor)[:100]}")
 
-        assert known is not None, "in every draft"
-        try:
-            yield from known(validator, divisor, value, schema) or ()
-        except OverflowError:
-            yield ValidationError(f"the number is too large to be a multiple of {divisor}")
 
-    return multiple_of
+def _is_number(value: Json) -> TypeGuard[int | float]:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _is_multiple(value: float, divisor: float) -> bool:
+    """Neither has more than some thousands of digits: as many as `json` reads of an integer, and
+    what a float may be."""
+    if value in INFINITE or divisor in INFINITE:
+        return False
+    digits, exponent = _decimal(value)
+    by_digits, by_exponent = _decimal(divisor)
+    least = min(exponent, by_exponent)
+    scaled: int = digits * 10 ** (exponent - least)
+    by: int = by_digits * 10 ** (by_exponent - least)
+    ALLOWANCE.get().take((scaled.bit_length() + by.bit_length()) // BITS_PER_STEP)
+    return scaled % by == 0
+
+
+def _decimal(number: float) -> tuple[int, int]:
+    """An integer, and the power of ten that it is to be multiplied with."""
+    if isinstance(number, int):
+        return number, 0
+    sign, digits, exponent = Decimal(repr(number)).as_tuple()
+    assert isinstance(exponent, int), "is finite"
+    found = int("".join(map(str, digits)))
+    return -found if sign else found, exponent
 
 
 def _unique_items(
