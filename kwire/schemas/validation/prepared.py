@@ -16,6 +16,7 @@ from kwire.schemas.validation.avro_bytes import UndecodableError, check
 from kwire.schemas.validation.message_indexes import read_indexes
 
 BYTES_PER_STEP = 64
+NAMED_BYTES_MAX, NAMED_MAX = 2048, 10  # where required fields are missing
 Decode = Callable[[bytes, int, Allowance], None]
 """`decode(data, start, allowance)` raises UndecodableError, and AllowanceSpentError."""
 
@@ -102,8 +103,13 @@ def _protobuf(schema: Parsed) -> Prepared:
         found = read_indexes(data, start)
         _take_size(len(data) - found.end, allowance)
         try:
-            GetMessageClass(found.message(first)).FromString(bytes(data[found.end :]))
+            message = GetMessageClass(found.message(first)).FromString(bytes(data[found.end :]))
         except DecodeError:
             raise UndecodableError("it is no message of the schema") from None
+        if not message.IsInitialized():
+            # All of them are found at once, which takes long where there are many.
+            is_short = len(data) - found.end <= NAMED_BYTES_MAX
+            names = ", ".join(message.FindInitializationErrors()[:NAMED_MAX]) if is_short else ""
+            raise UndecodableError(f"required fields are missing: {names}".removesuffix(": "))
 
     return Prepared(name, decode, has_one_name=False)
