@@ -94,7 +94,7 @@ class Comparison(Walk):
             sums = [branches for k in SUMS if (branches := group(part, k))]
             for picked in itertools.product(*sums):
                 more = [each for branch in picked for each in conjuncts(branch)]
-                rest = [*chosen[:at], part.below(alone, "-"), *chosen[at + 1 :], *more]
+                rest = [*chosen[:at], part.instead(alone, "-"), *chosen[at + 1 :], *more]
                 ahead.append((rest, at + 1))
                 if len(done) + len(ahead) > ALTERNATIVES_MAX:
                     self.give_up()
@@ -108,7 +108,7 @@ class Comparison(Walk):
                 return [
                     [
                         *chosen[:at],
-                        part.below({**part.keywords, "type": kind}, kind),
+                        part.instead({**part.keywords, "type": kind}, kind),
                         *chosen[at + 1 :],
                     ]
                     for kind in strings(part.keywords["type"])

@@ -8,7 +8,7 @@ meta-schema. Source: the JSON Schema specifications.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin
 
@@ -39,14 +39,31 @@ NAMED = (
 
 @dataclass(frozen=True, eq=False)
 class Place:
-    """A schema inside of a document: `where` is its address, the same for all who refer to it."""
+    """A schema inside of a document: `where` is its address, the same for all who refer to it;
+    up to the # what addresses in it are relative to. `draft` says what `$id` or `id` is."""
 
     schema: Json
     resolver: referencing._core.Resolver[Json]
     where: str
+    draft: referencing.Specification[Json]
 
     def below(self, schema: Json, *steps: str | int) -> Place:
-        return Place(schema, self.resolver, "/".join((self.where, *map(str, steps))))
+        """One that stands in this one; it may be a resource of its own, by its `$id`."""
+        place = self.instead(schema, *steps)
+        if isinstance(schema, dict) and ("$id" in schema or "id" in schema):
+            resource = place.draft.create_resource(schema)
+            address = resource.id()
+            if address is not None:
+                base, _, path = place.where.partition("#")
+                where = f"{urljoin(base, address).partition('#')[0]}#{path}"
+                resolver = self.resolver.in_subresource(resource)
+                return replace(place, resolver=resolver, where=where)
+        return place
+
+    def instead(self, schema: Json, *steps: str | int) -> Place:
+        """One that is made of this one, and whose addresses lead where those of this one do."""
+        where = "/".join((self.where, *map(str, steps)))
+        return Place(schema, self.resolver, where, _draft(schema, self.draft))
 
     @property
     def keywords(self) -> dict[str, Json]:
@@ -85,7 +102,19 @@ def target(place: Place) -> Place:
     except (referencing.exceptions.Unresolvable, ValueError):
         raise InvalidSchema(f"Nothing is found at $ref {ref}: it is neither in the schema nor "
                             "a reference") from None  # fmt: skip
-    return Place(found.contents, found.resolver, urljoin(place.where.partition("#")[0], ref))
+    where = urljoin(place.where.partition("#")[0], ref)
+    return Place(found.contents, found.resolver, where, _draft(found.contents, place.draft))
+
+
+def _draft(
+    schema: Json, default: referencing.Specification[Json]
+) -> referencing.Specification[Json]:
+    """The one that a schema names, else that of what it stands in."""
+    if not isinstance(schema, dict) or not isinstance(named := schema.get("$schema"), str):
+        return default
+    from referencing.jsonschema import specification_with
+
+    return specification_with(named, default=default)
 
 
 def parse(text: str, references: Mapping[str, Parsed]) -> JsonSchema:
@@ -170,7 +199,7 @@ def place_of(value: Json, references: Mapping[str, Parsed]) -> Place:
     # Whoever looks for an anchor crawls what was not crawled: all of it, each time.
     uri = resource.id() or ""
     resolver = registry.with_resource(uri, resource).crawl().resolver(uri)
-    return Place(value, resolver, f"{base.partition('#')[0]}#")
+    return Place(value, resolver, f"{base.partition('#')[0]}#", _draft(value, DRAFT7))
 
 
 def check_references(root: Place) -> None:
