@@ -97,8 +97,8 @@ def check_document(checker: Validator, document: Json, allowance: Allowance) -> 
         raise UndecodableError("it nests too deep") from None
     except Exception as failed:
         # The library raises what it meets: of numbers, of texts with half of a surrogate pair.
-        told = f"it cannot be checked: {type(failed).__name__}: {failed}"
-        raise UndecodableError(told[:300]) from None
+        why = f"it cannot be checked: {type(failed).__name__}: {failed}"
+        raise UndecodableError(why[:300]) from None
     finally:
         ALLOWANCE.reset(token)
     if error is not None:
