@@ -154,7 +154,7 @@ def consume(
             waiting=pause.waiting,
         )
         try:
-            _print(records, show, pause, count)
+            _print(records, show, pause, count, positions)
         finally:
             sys.stdout.flush()
             if group is not None:
@@ -163,12 +163,18 @@ def consume(
 
 
 def _print(
-    records: Iterator[Consumed], show: record_format.Show, pause: _Pause, count: int
+    records: Iterator[Consumed],
+    show: record_format.Show,
+    pause: _Pause,
+    count: int,
+    positions: dict[int, int],
 ) -> None:
-    """Until nothing comes, somebody interrupts, or `count` are printed."""
+    """Until nothing comes, somebody interrupts, or `count` are printed. `positions` is past what
+    is printed, and past nothing else."""
     with contextlib.suppress(KeyboardInterrupt, _Idle):
         for printed, consumed in enumerate(records, 1):
             sys.stdout.buffer.write(show(consumed))
+            positions[consumed.partition] = consumed.record.offset + 1
             pause.ends()
             if printed == count:
                 break

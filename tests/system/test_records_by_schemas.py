@@ -4,6 +4,7 @@ schemas in the records, which other programs read."""
 from __future__ import annotations
 
 import json
+import socket
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -206,3 +207,30 @@ def test_a_schema_that_the_registry_has_not_is_named(cluster: Cluster) -> None:
     told = cluster.run("consume", "unknown", "--schema", status=1)
     assert "unknown-0 offset 0" in told
     assert "not found" in told
+
+
+@pytest.fixture
+def silent() -> Iterator[str]:
+    """The URL of a registry that nobody answers for."""
+    with socket.socket() as unheard:
+        unheard.bind(("127.0.0.1", 0))
+        yield f"http://127.0.0.1:{unheard.getsockname()[1]}"
+
+
+def test_a_group_commits_what_is_printed_and_nothing_else(cluster: Cluster, silent: str) -> None:
+    """A record that could not be shown was committed, so that each rerun lost one more."""
+    file = cluster.file("key.avsc", '"string"')
+    cluster.run("produce", "lost", "--schema", file, lines='"a"\n"b"\n')
+    with WireClient(cluster.bootstrap) as client:
+        produce_values(client, "lost", 0, [b"\0\0\0\x03\x7fx", b"plain"])
+    read = ("consume", "lost", "-g", "lost-readers")
+    registry, cluster.url = cluster.url, silent
+    for _ in range(2):
+        assert silent in cluster.run(*read, "--schema", status=1)
+    cluster.url = registry
+    assert cluster.run(*read, "--schema", "-c", "1") == '"a"\n'
+    for _ in range(2):
+        assert "lost-0 offset 2" in cluster.run(*read, "--schema", status=1)
+    assert cluster.run(*read, "-c", "1") == "\0\0\0\x03\x7fx\n"
+    assert cluster.run(*read, "--schema") == "plain\n"
+    assert cluster.run(*read) == ""
