@@ -23,6 +23,7 @@ from google.protobuf import timestamp_pb2
 
 from kwire.cli import app
 from kwire.testing.cluster import Broker
+from tests.support.share.member import set_group_config
 from tests.support.wire import WireClient, fetch_values, produce_values
 from tests.system.test_http import port_of
 
@@ -234,3 +235,22 @@ def test_a_group_commits_what_is_printed_and_nothing_else(cluster: Cluster, sile
     assert cluster.run(*read, "-c", "1") == "\0\0\0\x03\x7fx\n"
     assert cluster.run(*read, "--schema") == "plain\n"
     assert cluster.run(*read) == ""
+
+
+def test_a_command_of_a_share_group_gets_json_too(cluster: Cluster) -> None:
+    """`--exec` was given the bytes, whatever `--schema` asked."""
+    file = cluster.file("text.avsc", '"string"')
+    both = ("--schema", file, "--key-schema", file, "-K", "|")
+    cluster.run("produce", "jobs", *both, lines='"k"|"a"\n')
+    with WireClient(cluster.bootstrap) as client:
+        produce_values(client, "jobs", 0, [b"\0\0\0\x03\x7fx"])
+        set_group_config(client, "workers", share_auto_offset_reset="earliest")
+    seen = cluster.folder / "seen"
+    command = f'(echo "$KWIRE_KEY"; cat) >> {seen}'
+    work = ("consume", "jobs", "--share", "workers", "--exec", command)
+    cluster.run(*work, "--schema", "--key-schema", "-c", "1")
+    assert seen.read_text() == '"k"\n"a"'
+    told = cluster.run(*work, "--schema", status=1)
+    assert "jobs-0 offset 1" in told
+    assert told.count("\n") == 1
+    assert seen.read_text() == '"k"\n"a"'
