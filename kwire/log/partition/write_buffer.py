@@ -64,7 +64,8 @@ class WriteBuffer:
         self._size_bytes += size_bytes
         is_much = self._size_bytes >= TAIL_BYTES_MAX
         if self._files.write_delay_ms:
-            is_urgent = is_much and bool(self._buffers)  # a batch of any size waits when it is alone
+            # A batch of any size waits when it is alone.
+            is_urgent = is_much and bool(self._buffers)
         else:
             is_urgent = is_much or size_bytes >= SMALL_BYTES
         if is_urgent:
