@@ -19,17 +19,19 @@ from kwire.protocol.bare_classes import bare_class
 from kwire.protocol.coordinator_records import encode_value
 from kwire.protocol.errors import EncodeError, MalformedError
 from kwire.protocol.frame import encode_request, parse_request_header
+from kwire.protocol.request_frames import SAID_START
 
 VERSION_MIN = 6
 PARTITIONS_MAX = 64
-HEAD_START = 8
-"""Behind the correlation id."""
+SHAPE_BYTES_MAX = 4096
+"""What a client says but its numbers, from the client id on."""
 VALUE_VERSION = 4
 NEVER = -1
 """The broker's retention decides when an offset expires."""
 
 _NUMBERS = Struct(">qi")
 _TIMESTAMP = Struct(">q")
+_BODY_BYTES_MAX = SAID_START + SHAPE_BYTES_MAX + PARTITIONS_MAX * _NUMBERS.size
 
 
 class CommitShape:
@@ -46,19 +48,21 @@ class CommitShape:
         self._behind = behind
         row = Struct(">" + "".join(f"qi{len(piece)}s" for piece in behind))
         self._unpack = row.unpack_from
-        self._size_bytes = HEAD_START + len(head) + row.size
+        self._size_bytes = SAID_START + len(head) + row.size
 
     def numbers(self, body: memoryview) -> tuple[int | bytes, ...] | None:
         """Of a request that begins with this head: offset, leader epoch, what is behind them, of
         each partition. None for one that is not of this shape."""
         if len(body) != self._size_bytes:
             return None
-        found: tuple[int | bytes, ...] = self._unpack(body, HEAD_START + len(self.head))
+        found: tuple[int | bytes, ...] = self._unpack(body, SAID_START + len(self.head))
         return found if found[2::3] == self._behind else None
 
 
 def shape_of(body: memoryview) -> CommitShape | None:
-    """The shape of a request; None for one that is written in an unusual way."""
+    """The shape of a request; None for one that is large, or written in an unusual way."""
+    if len(body) > _BODY_BYTES_MAX:
+        return None
     try:
         key, version, correlation_id, client_id, position = parse_request_header(body)
         request, _ = m.OffsetCommitRequest.decode_from(body, position, version)
@@ -66,6 +70,8 @@ def shape_of(body: memoryview) -> CommitShape | None:
             return None
         partitions = [x for topic in request.topics for x in topic.partitions]
         if not 0 < len(partitions) <= PARTITIONS_MAX:
+            return None
+        if len(body) - SAID_START - len(partitions) * _NUMBERS.size > SHAPE_BYTES_MAX:
             return None
         said = [(x.committed_offset, x.committed_leader_epoch) for x in partitions]
         whole = b"".join(encode_request(key, version, correlation_id, client_id, request))[4:]
@@ -77,10 +83,10 @@ def shape_of(body: memoryview) -> CommitShape | None:
             x.committed_offset, x.committed_leader_epoch = numbers
     except (MalformedError, EncodeError):
         return None
-    if whole != body:
+    if whole != body.tobytes():
         return None  # longer varints than needed, or something in its header
     pieces: list[bytes] = []
-    start = HEAD_START
+    start = SAID_START
     for mark in marks:
         at = marked.index(_NUMBERS.pack(*mark), start)
         pieces.append(whole[start:at])

@@ -19,16 +19,17 @@ from typing import TypeAlias
 from kwire.protocol import messages as m
 from kwire.protocol.errors import MalformedError
 from kwire.protocol.frame import encode_request, encode_response, parse_request_header
+from kwire.protocol.request_frames import SAID_START
 
 FLEXIBLE_FROM = 9
 LOG_START_FROM = 5
 TOPIC_IDS_FROM = 13
 BATCH_BYTES_MAX = 0x3FFE
 """What two bytes of a varint count."""
+HEAD_BYTES_MAX = 1024
+"""From the client id on; a topic's name has 249 at most."""
 NO_TAGS = b"\0\0\0"
-CORRELATION_ID = slice(4, 8)
-HEAD_START = 8
-"""Behind the correlation id."""
+BODY_BYTES_MAX = SAID_START + HEAD_BYTES_MAX + 8 + BATCH_BYTES_MAX + len(NO_TAGS)
 
 _PLACE = Struct(">ii")
 _FLEXIBLE_PLACE = Struct(">iBB")
@@ -115,7 +116,12 @@ class ProduceHead:
 
 
 def head_of(body: memoryview) -> ProduceHead | None:
-    """The head of a usual request; None for any other."""
+    """The head of a usual request; None for any other.
+
+    Sizes are asked first: what is large costs nothing here in front of the general way.
+    """
+    if len(body) > BODY_BYTES_MAX:
+        return None
     try:
         key, version, correlation_id, client_id, position = parse_request_header(body)
         request, _ = m.ProduceRequest.decode_from(body, position, version)
@@ -128,21 +134,20 @@ def head_of(body: memoryview) -> ProduceHead | None:
         return None
     (data,) = topic.partition_data
     records = data.records
-    if not isinstance(records, memoryview) or not records:
+    if not isinstance(records, memoryview) or not 0 < len(records) <= BATCH_BYTES_MAX:
         return None
     if request._tagged or topic._tagged or data._tagged:
         return None
-    plain = b"".join(encode_request(key, version, correlation_id, client_id, request))
-    if plain[4:] != body:
-        return None  # longer varints than needed, or something in its header
-    tail = size_field = 0
+    tail, size_field = 0, 4
     if version >= FLEXIBLE_FROM:
         tail, size_field = len(NO_TAGS), 1 if len(records) < 0x7F else 2
-        if len(records) > BATCH_BYTES_MAX:
-            return None
-    else:
-        size_field = 4
     size_bytes = len(body) - tail - len(records) - size_field - 4
+    if size_bytes > SAID_START + HEAD_BYTES_MAX:
+        return None
+    plain = b"".join(encode_request(key, version, correlation_id, client_id, request))
+    # As bytes: a memoryview is compared item by item.
+    if plain[4:] != body.tobytes():
+        return None  # longer varints than needed, or something in its header
     return ProduceHead(request, version, client_id, size_bytes)
 
 

@@ -84,11 +84,10 @@ class RequestCounts:
     """The counts of one API.
 
     `count` is for a response to a request whose version is known (`count_unusual` where the encoder
-    was asked), `count_any` for all others: one
-    that is refused before its handler may be of any version. `due_s` is the loop's time from which
-    on a request is timed again. `throttled_ms` is (how often, for how long) its clients were made
-    to wait by quotas. `numbers` is how many were answered by version, `SEEN`, and how often
-    there was which code (`REFUSED`).
+    was asked), `count_any` for all others: one that is refused before its handler may be of any
+    version. `due_s` is the loop's time from which on a request is timed again. `throttled_ms` is
+    (how often, for how long) its clients were made to wait by quotas. `numbers` is how many were
+    answered by version, `SEEN`, and how often there was which code (`REFUSED`).
     """
 
     __slots__ = (

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from kwire.protocol.api_keys import ApiKey
 from kwire.protocol.errors import MalformedError
 from kwire.protocol.frame import parse_request_header
+from kwire.protocol.request_frames import API_KEY, SAID_START, client_id_end
 
 if TYPE_CHECKING:
     from kwire.quota.client_quotas import KnownClients
@@ -31,9 +32,6 @@ PLAIN_KEYS = bytes(
     )
 )
 """The APIs that have plain roads: all others go on without being looked at."""
-CLIENT_ID = 8
-"""Where the size of the client id stands in a request, behind its key, version and number."""
-SIZE_BYTES = 2
 
 
 class UnboundClient:
@@ -44,7 +42,7 @@ class UnboundClient:
     def __init__(self, known: KnownClients) -> None:
         self._known = known
         self._shown = b""  # its client id as it stands in a header, with its size
-        self._end = CLIENT_ID
+        self._end = SAID_START
         self._client_id: str | None = None
         self._producer: Sensor | None = None
         """What counts the request that was looked at last, if it takes its road."""
@@ -52,9 +50,9 @@ class UnboundClient:
     def asks(self, connection: Connection, body: memoryview) -> bool:
         """Whether a request may take a plain road: it is one of `PLAIN_KEYS`, of a client whose
         time is not measured, and no other's is now. `used` tells that it took it."""
-        if len(body) <= CLIENT_ID or body[1] not in PLAIN_KEYS or connection.is_measured:
+        if len(body) <= SAID_START or body[API_KEY] not in PLAIN_KEYS or connection.is_measured:
             return False
-        if not self._shown or body[CLIENT_ID : self._end] != self._shown:
+        if not self._shown or body[SAID_START : self._end] != self._shown:
             self._look_at(body)
         try:
             rates = self._known[self._client_id]
@@ -68,7 +66,7 @@ class UnboundClient:
         if rates.request is not None:
             return False
         producer = rates.producer
-        if producer is None or body[1] != PRODUCE_KEY:
+        if producer is None or body[API_KEY] != PRODUCE_KEY:
             return True
         self._producer = producer
         # As `Sensor.count` asks.
@@ -88,8 +86,5 @@ class UnboundClient:
         except MalformedError:
             self._shown = b""
             return
-        size_bytes = max(
-            0, int.from_bytes(body[CLIENT_ID : CLIENT_ID + SIZE_BYTES], "big", signed=True)
-        )
-        self._end = CLIENT_ID + SIZE_BYTES + size_bytes
-        self._shown = body[CLIENT_ID : self._end].tobytes()
+        self._end = client_id_end(body)
+        self._shown = body[SAID_START : self._end].tobytes()

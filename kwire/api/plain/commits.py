@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kwire.api.plain.said_heads import SaidHeads
 from kwire.clock import ticks_ns
 from kwire.coordinator.errors import refusal
 from kwire.coordinator.group.refusals import offset_commit_error
 from kwire.pending import Pending
 from kwire.protocol import messages as m
-from kwire.protocol.commit_frames import HEAD_START, CommitShape, shape_of
+from kwire.protocol.api_keys import ApiKey
+from kwire.protocol.commit_frames import CommitShape, shape_of
 from kwire.protocol.errors import KafkaError
 from kwire.protocol.frame import encode_response, parse_request_header
+from kwire.protocol.request_frames import CORRELATION_ID, SAID_START
 from kwire.server.context import RequestContext, Response
 from kwire.server.parts import Parts
 from kwire.server.plain_requests import NOTHING, LaterAnswer, PlainConnection
@@ -21,7 +24,9 @@ if TYPE_CHECKING:
     from kwire.coordinator.group.usual_commit import UsualCommit
 
 SHAPES_MAX = 32
-"""Groups, or sets of partitions, that a connection remembers; all others take the general way."""
+"""Groups, or sets of partitions, that a connection remembers."""
+KEYS_BYTES_MAX = 16 * 1024
+"""Of the records of one of them: a key has the group's and the topic's name."""
 TOPIC_IDS_FROM = 10
 
 
@@ -46,7 +51,7 @@ class KnownCommit:
 class PlainCommits:
     """OffsetCommits of one connection, which remembers them without their numbers."""
 
-    __slots__ = ("_changes", "_counts", "_head_end", "_known", "_parts", "_version")
+    __slots__ = ("_changes", "_counts", "_heads", "_parts", "_version")
 
     answers_later = True
 
@@ -54,27 +59,31 @@ class PlainCommits:
         self._parts = parts
         self._counts = counts
         self._version = version
-        self._known: dict[bytes, KnownCommit] = {}
-        self._head_end = HEAD_START  # of the last request
+        self._heads: SaidHeads[KnownCommit] = SaidHeads(SHAPES_MAX)
         self._changes = -1
 
     def __call__(self, connection: PlainConnection, body: memoryview) -> bytes | None:
         """See `PlainRoad`."""
-        counts, parts = self._counts, self._parts
+        counts, parts, heads = self._counts, self._parts, self._heads
         started_ns = ticks_ns() if connection.turn_s >= counts.due_s else 0
         if self._changes != parts.described_topics.changes:
-            self._known.clear()
+            heads.clear()
             self._changes = parts.described_topics.changes
-        known = self._known.get(body[HEAD_START : self._head_end].tobytes())
-        if known is None and (known := self._found(body)) is None:
-            return None
+        is_new = False
+        known = heads.known.get(body[SAID_START : heads.end].tobytes())
+        if known is None and (known := heads.found(body)) is None:
+            if not heads.asks() or (known := self._known(body)) is None:
+                return None
+            is_new = True
         found = known.shape.numbers(body)
         if found is None:
             return None
         groups = parts.coordinators.groups
         if not groups.takes_commit(known.commit, int(connection.turn_s * 1000)):
             return None
-        correlation_id = body[4:8].tobytes()
+        if is_new:
+            heads.keep(known.shape.head, known)
+        correlation_id = body[CORRELATION_ID].tobytes()
         frame = b"".join((known.before, correlation_id, known.behind))
         answer = LaterAnswer(connection, counts, self._version, frame)
         answer.codes = known.codes
@@ -85,24 +94,17 @@ class PlainCommits:
         groups.commit_usual(known.commit, found, reply)
         return NOTHING
 
-    def _found(self, body: memoryview) -> KnownCommit | None:
-        """A request that does not begin as the last one did."""
-        for size_bytes in dict.fromkeys(map(len, self._known)):
-            known = self._known.get(body[HEAD_START : HEAD_START + size_bytes].tobytes())
-            if known is not None:
-                self._head_end = HEAD_START + size_bytes
-                return known
-        shape = shape_of(body) if len(self._known) < SHAPES_MAX else None
+    def _known(self, body: memoryview) -> KnownCommit | None:
+        """What is to be known of a request that begins as no other that is remembered."""
+        shape = shape_of(body)
         if shape is None or not self._is_resolved(shape.request):
             return None
         *_, client_id, _ = parse_request_header(body)
         groups = self._parts.coordinators.groups
         commit = groups.usual_commit(shape.request, self._version)
-        if commit is None:
+        if commit is None or commit.keys_bytes > KEYS_BYTES_MAX:
             return None
-        self._head_end = HEAD_START + len(shape.head)
-        known = self._known[shape.head] = KnownCommit(shape, commit, self._version, client_id)
-        return known
+        return KnownCommit(shape, commit, self._version, client_id)
 
     def _is_resolved(self, request: m.OffsetCommitRequest) -> bool:
         """Whether its topics are there with their partitions, each once; they have name and id
@@ -147,7 +149,12 @@ class CommitReply(Pending[None]):
         answer, known = self._answer, self._known
         number = int.from_bytes(self._correlation_id, "big", signed=True)
         context = RequestContext(
-            self._parts, answer.connection, 8, answer.version, number, known.client_id
+            self._parts,
+            answer.connection,
+            ApiKey.OFFSET_COMMIT,
+            answer.version,
+            number,
+            known.client_id,
         )
         context.effects_done = True
         told: Pending[Response]

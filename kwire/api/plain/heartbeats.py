@@ -50,5 +50,6 @@ class PlainHeartbeats(RememberedRequest):
 @cache
 def _frame(version: int) -> Frame:
     """The answer NONE."""
-    frame = b"".join(encode_response(12, version, 0, m.HeartbeatResponse()))
+    response = m.HeartbeatResponse()
+    frame = b"".join(encode_response(response.API_KEY, version, 0, response))
     return frame[:4], frame[8:]

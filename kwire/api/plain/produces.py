@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from struct import error as StructError
 
+from kwire.api.plain.said_heads import SaidHeads
 from kwire.api.shared.acknowledgements import ACKS_ALL, Acknowledgements, Outcome
 from kwire.clock import ticks_ns
 from kwire.pending import Pending, after, as_pending
+from kwire.protocol.api_keys import ApiKey
 from kwire.protocol.errors import ErrorCode
-from kwire.protocol.produce_frames import CORRELATION_ID, HEAD_START, ProduceHead, head_of
+from kwire.protocol.produce_frames import BODY_BYTES_MAX, TOPIC_IDS_FROM, ProduceHead, head_of
 from kwire.protocol.records import BatchHeader
+from kwire.protocol.request_frames import CORRELATION_ID, SAID_START
 from kwire.replica.partition import Partition
 from kwire.server.authorization import INTERNAL_TOPICS
 from kwire.server.context import NO_REPLY, RequestContext, Response
@@ -18,15 +21,14 @@ from kwire.server.plain_requests import NOTHING, LaterAnswer, PlainConnection
 from kwire.server.request_counts import PLAIN, RequestCounts
 
 HEADS_MAX = 64
-"""Topics that a connection remembers; requests for others take the general way."""
-TOPIC_IDS_FROM = 13
+"""Topics that a connection remembers."""
 WRITTEN: Pending[None] = Pending.completed(None)
 
 
 class PlainProduces:
     """Produce requests of one connection, which remembers what stands in front of the batch."""
 
-    __slots__ = ("_counts", "_head_end", "_heads", "_parts", "_version")
+    __slots__ = ("_changes", "_counts", "_heads", "_parts", "_version")
 
     answers_later = True
 
@@ -34,16 +36,23 @@ class PlainProduces:
         self._parts = parts
         self._counts = counts
         self._version = version
-        self._heads: dict[bytes, ProduceHead] = {}
-        self._head_end = HEAD_START  # of the last request
+        self._heads: SaidHeads[ProduceHead] = SaidHeads(HEADS_MAX)
+        self._changes = -1
 
     def __call__(self, connection: PlainConnection, body: memoryview) -> bytes | None:
         """See `PlainRoad`."""
         counts = self._counts
         started_ns = ticks_ns() if connection.turn_s >= counts.due_s else 0
-        head = self._heads.get(body[HEAD_START : self._head_end].tobytes())
-        if head is None and (head := self._found(body)) is None:
-            return None
+        parts, heads = self._parts, self._heads
+        if self._changes != parts.described_topics.changes:
+            heads.clear()
+            self._changes = parts.described_topics.changes
+        is_new = False
+        head = heads.known.get(body[SAID_START : heads.end].tobytes())
+        if head is None and (head := heads.found(body)) is None:
+            if (head := self._head(body)) is None:
+                return None
+            is_new = True
         try:
             place = head.batch_place(body)
         except StructError:
@@ -51,7 +60,6 @@ class PlainProduces:
         if place is None:
             return None
         index, start, end = place
-        parts = self._parts
         if head.topic:
             partition = parts.replicas.partition(head.topic, index)
         else:
@@ -61,6 +69,8 @@ class PlainProduces:
         batch = partition.append_usual(body[start:end], head.acks, parts.clock.wall_ms())
         if batch is None:
             return None
+        if is_new:
+            heads.keep(body[SAID_START : head.size_bytes].tobytes(), head)
         connection.bytes_stored += end - start
         if head.acks == 0:
             self._unanswered(connection, partition, started_ns, len(body))
@@ -85,14 +95,9 @@ class PlainProduces:
         if started_ns:
             counts.answered_at_once(connection.turn_s, started_ns, size_bytes)
 
-    def _found(self, body: memoryview) -> ProduceHead | None:
-        """The head of a request that does not begin as the last one did."""
-        for end in dict.fromkeys(map(len, self._heads)):
-            head = self._heads.get(body[HEAD_START : HEAD_START + end].tobytes())
-            if head is not None:
-                self._head_end = HEAD_START + end
-                return head
-        if len(self._heads) >= HEADS_MAX:
+    def _head(self, body: memoryview) -> ProduceHead | None:
+        """The head of a request that begins as no other that is remembered."""
+        if len(body) > BODY_BYTES_MAX or not self._heads.asks():
             return None
         head = head_of(body)
         if head is None or head.acks not in (-1, 0, 1):
@@ -101,11 +106,7 @@ class PlainProduces:
         if self._version >= TOPIC_IDS_FROM:
             known = self._parts.metadata.image.topics.by_id.get(head.topic_id)
             topic = "" if known is None else known.name
-        if not topic or topic in INTERNAL_TOPICS:
-            return None
-        self._head_end = head.size_bytes
-        self._heads[body[HEAD_START : head.size_bytes].tobytes()] = head
-        return head
+        return None if not topic or topic in INTERNAL_TOPICS else head
 
 
 class ProduceAnswer(LaterAnswer):
@@ -159,7 +160,12 @@ class ProduceAnswer(LaterAnswer):
         (frame,) = self.parts
         correlation_id = int.from_bytes(frame[CORRELATION_ID], "big", signed=True)
         context = RequestContext(
-            self._parts, self.connection, 0, head.version, correlation_id, head.client_id
+            self._parts,
+            self.connection,
+            ApiKey.PRODUCE,
+            head.version,
+            correlation_id,
+            head.client_id,
         )
         context.effects_done = True
         response = head.response(partition.index, self._batch.base_offset, self._log_start_offset)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from kwire.clock import ticks_ns
+from kwire.protocol.request_frames import CORRELATION_ID, SAID
 from kwire.server.context import Connection
 from kwire.server.request_counts import PLAIN, SEEN, RequestCounts
 
@@ -32,7 +33,7 @@ class RememberedRequest:
         """The frame of the answer, or None."""
         turn_s = connection.turn_s
         started_ns = ticks_ns() if turn_s >= self._counts.due_s else 0
-        asked = body[8:].tobytes()  # all behind the correlation id
+        asked = body[SAID].tobytes()
         if asked != self._asked:
             self._asked = asked
             self.remember(connection, body)
@@ -47,7 +48,7 @@ class RememberedRequest:
         if started_ns:
             self._counts.answered_at_once(turn_s, started_ns, len(body))
         before, behind = frame
-        return b"".join((before, body[4:8], behind))
+        return b"".join((before, body[CORRELATION_ID], behind))
 
     def remember(self, connection: Connection, body: memoryview) -> None:
         """The client says something else than last time."""

@@ -38,6 +38,11 @@ class UsualCommit:
                 value = CommitValue(x.committed_metadata or "", topic.topic_id)
                 self._rows.append((key, encode_key(key), value))
 
+    @property
+    def keys_bytes(self) -> int:
+        """What the keys of its records have together."""
+        return sum(len(encoded_key) for _, encoded_key, _ in self._rows)
+
     def records(
         self, numbers: Sequence[Number], wall_ms: int
     ) -> tuple[list[CoordinatorRecord], list[Encoded]]:

@@ -64,8 +64,7 @@ class WriteBuffer:
         self._size_bytes += size_bytes
         is_much = self._size_bytes >= TAIL_BYTES_MAX
         if self._files.write_delay_ms:
-            # A batch of any size waits when it is alone.
-            is_urgent = is_much and bool(self._buffers)
+            is_urgent = is_much and bool(self._buffers)  # one that is alone waits, of any size
         else:
             is_urgent = is_much or size_bytes >= SMALL_BYTES
         if is_urgent:

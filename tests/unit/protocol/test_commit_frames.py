@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 from kwire.protocol import messages as m
-from kwire.protocol.commit_frames import PARTITIONS_MAX, CommitShape, CommitValue, shape_of
+from kwire.protocol.commit_frames import (
+    PARTITIONS_MAX,
+    SHAPE_BYTES_MAX,
+    CommitShape,
+    CommitValue,
+    shape_of,
+)
 from kwire.protocol.coordinator_records import encode_value
 from kwire.protocol.frame import encode_request
 
@@ -91,6 +97,39 @@ def test_what_is_written_in_an_unusual_way_has_no_shape() -> None:
     assert shape_of(body_of(8, request(8, []))) is None
     assert shape_of(body_of(8, request(8, [0] * (PARTITIONS_MAX + 1)))) is None
     assert shape_of(body_of(5, request(5, [1]))) is None
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("partitions", [1, PARTITIONS_MAX])
+def test_a_shape_has_a_bounded_number_of_bytes(version: int, partitions: int) -> None:
+    made = request(version, [0] * partitions)
+    made.group_id = "g" * 200
+    room = SHAPE_BYTES_MAX + 8 - len(body_of(version, made)) + 12 * partitions
+    made.member_id = "m" * (room - 1)  # its size may take a byte more, and its name has six
+    assert shape_of(body_of(version, made)) is not None
+    made.member_id = "m" * (room + 8)
+    assert shape_of(body_of(version, made)) is None
+
+
+def test_what_is_large_is_not_decoded_and_what_is_of_many_is_not_encoded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Both would be done in front of the general way, which does them again."""
+    large = request(8, [1], "m" * 20_000)
+    many = request(8, [0] * (PARTITIONS_MAX + 1))
+    bodies = body_of(8, large), body_of(8, many)
+    decode, done = m.OffsetCommitRequest.decode_from, []
+
+    def counted(*args: object) -> object:
+        done.append("decoded")
+        return decode(*args)
+
+    monkeypatch.setattr(m.OffsetCommitRequest, "decode_from", counted)
+    monkeypatch.setattr(m.OffsetCommitRequest, "encode_parts", lambda *args: done.append("encoded"))
+    assert shape_of(bodies[0]) is None
+    assert done == []
+    assert shape_of(bodies[1]) is None
+    assert done == ["decoded"]
 
 
 @pytest.mark.parametrize("metadata", ["", "said", "\u00e9" * 200])

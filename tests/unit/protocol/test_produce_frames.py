@@ -8,7 +8,14 @@ import pytest
 
 from kwire.protocol import messages as m
 from kwire.protocol.frame import encode_request, encode_response
-from kwire.protocol.produce_frames import BATCH_BYTES_MAX, ProduceHead, head_of
+from kwire.protocol.produce_frames import (
+    BATCH_BYTES_MAX,
+    BODY_BYTES_MAX,
+    HEAD_BYTES_MAX,
+    ProduceHead,
+    head_of,
+)
+from kwire.protocol.request_frames import SAID_START
 
 TOPIC_ID = b"t" * 16
 SIZES = (1, 61, 126, 127, 128, 5000, BATCH_BYTES_MAX)
@@ -103,7 +110,29 @@ def test_what_has_more_than_one_batch_has_no_head(version: int) -> None:
     two.topic_data *= 2
     assert head_of(body_of(version, two)) is None
     assert head_of(body_of(version, request(version, b"x", transactional_id="t"))) is None
-    assert head_of(body_of(version, request(version, b"x" * 20_000))) is None or version < 9
+    assert head_of(body_of(version, request(version, b"x" * (BATCH_BYTES_MAX + 1)))) is None
+
+
+@pytest.mark.parametrize("version", [3, 8, 9, 13])
+@pytest.mark.parametrize("size_bytes", [BODY_BYTES_MAX, 20_000, 1 << 20])
+def test_a_large_produce_is_not_decoded_in_front_of_the_general_way(
+    version: int, size_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = body_of(version, request(version, b"x" * size_bytes))
+    decoded: list[int] = []
+    monkeypatch.setattr(m.ProduceRequest, "decode_from", lambda *args: decoded.append(1))
+    assert head_of(body) is None
+    assert decoded == []
+
+
+@pytest.mark.parametrize("version", [3, 8, 9, 13])
+def test_a_head_has_a_bounded_number_of_bytes(version: int) -> None:
+    made = request(version, b"x" * 90)
+    room = HEAD_BYTES_MAX - found(version, body_of(version, made, "")).size_bytes + SAID_START
+    assert found(version, body_of(version, made, "c" * room)).size_bytes == (
+        SAID_START + HEAD_BYTES_MAX
+    )
+    assert head_of(body_of(version, made, "c" * (room + 1))) is None
 
 
 def test_longer_varints_and_tagged_fields_are_not_usual() -> None:
