@@ -121,8 +121,8 @@ def produce(
         timestamp=timestamp,
         partition=partition,
     )
-    encode = _encode(wanted, schema, key_schema, registry)
     with Client(bootstrap, command_config=command_config) as client:
+        encode = _encode(client, wanted, schema, key_schema, registry)
         producer = Producer(client, wanted, codec)
         try:
             for batch in batches(chunks(), read, defaults, encode):
@@ -159,16 +159,23 @@ def _of_kafka(
     )
 
 
-def _encode(topic: str, schema: str | None, key_schema: str | None, registry: str) -> Encode | None:
-    """What makes bytes of the JSON of keys and values; None where nothing is asked."""
+def _encode(
+    client: Client, topic: str, schema: str | None, key_schema: str | None, registry: str
+) -> Encode | None:
+    """What makes bytes of the JSON of keys and values; None where nothing is asked. The topic is
+    there before a schema is registered for it."""
     if schema is None and key_schema is None:
         return None
     from kwire.cli import schema_values
     from kwire.cli.registry import Registry as Asked
 
     schemas = schema_values.Schemas(Asked(registry))
-    key = None if key_schema is None else schemas.encoder(f"{topic}-key", key_schema)
-    value = None if schema is None else schemas.encoder(f"{topic}-value", schema)
+    ours = [schema_values.given(one) if one is not None else None for one in (key_schema, schema)]
+    client.topic(topic, create=True)
+    key, value = (
+        None if one is None else schemas.encoder(f"{topic}-{side}", one)
+        for side, one in zip(("key", "value"), ours, strict=True)
+    )
     return schema_values.encoding(key, value)
 
 

@@ -24,6 +24,7 @@ import json
 import re
 from collections.abc import Callable, Sequence
 
+from kwire.cli import exact_json
 from kwire.cli.output import Json
 from kwire.cli.records import Consumed, Header, Outgoing
 from kwire.client.errors import ClientError
@@ -166,7 +167,7 @@ def json_value(value: bytes | None) -> Json:
 def read_json(line: bytes) -> Outgoing:
     """A record of a line of JSON; ClientError for anything else."""
     try:
-        found = json.loads(line)
+        found = exact_json.load(line)
     except (ValueError, RecursionError) as error:
         raise ClientError(f"no JSON: {error}") from None
     if not isinstance(found, dict):

@@ -10,18 +10,17 @@ from typing import Annotated
 
 import typer
 
-from kwire.cli import output
+from kwire.cli import output, schema_files
 from kwire.cli.options import DEFAULT_REGISTRY, AsJson
 from kwire.cli.options import Registry as RegistryOption
 from kwire.cli.output import Json
 from kwire.cli.registry import Registry
+from kwire.cli.schema_files import AVRO
 from kwire.cli.verbs import Verbs
 from kwire.client.errors import ClientError
 
 EXIT_INCOMPATIBLE = 1
 EXIT_DIFFERENT = 1
-AVRO = "AVRO"
-TYPES = {".avsc": AVRO, ".json": "JSON", ".proto": "PROTOBUF"}
 COLUMNS = ("subject", "versions", "type", "id", "compatibility")
 
 schema_app = typer.Typer(
@@ -167,7 +166,7 @@ def _lines(registry: Registry, subject: str, given: str) -> list[str]:
     if _is_version(given):
         return _printed(_version(registry, subject, given)).splitlines()
     path = Path(given)
-    found = {"schema": _text(path), "schemaType": TYPES.get(path.suffix, AVRO)}
+    found = schema_files.body_of(path, schema_files.type_of(path) or AVRO)
     return _printed(found).splitlines()
 
 
@@ -195,10 +194,11 @@ def _printed(found: Mapping[str, Json]) -> str:
 
 
 def _body(file: Path, kind: str | None, references: Sequence[str] | None) -> dict[str, Json]:
-    schema_type = kind.upper() if kind is not None else TYPES.get(file.suffix.lower())
+    schema_type = kind.upper() if kind is not None else schema_files.type_of(file)
     if schema_type is None:
-        raise typer.BadParameter(f"{file}: --type says what it is, {', '.join(TYPES.values())}")
-    body: dict[str, Json] = {"schema": _text(file), "schemaType": schema_type}
+        expected = ", ".join(schema_files.TYPES.values())
+        raise typer.BadParameter(f"{file}: --type says what it is, {expected}")
+    body = schema_files.body_of(file, schema_type)
     if references:
         body["references"] = [_reference(one) for one in references]
     return body
@@ -210,13 +210,6 @@ def _reference(given: str) -> dict[str, Json]:
     if not (equals and name and colon and subject and version.isdecimal()):
         raise typer.BadParameter(f"{given}: expected NAME=SUBJECT:VERSION")
     return {"name": name, "subject": subject, "version": int(version)}
-
-
-def _text(file: Path) -> str:
-    try:
-        return file.read_text()
-    except UnicodeDecodeError:
-        raise ClientError(f"{file} is no text in UTF-8") from None
 
 
 def _object(found: Json, registry: Registry) -> dict[str, Json]:

@@ -9,27 +9,33 @@ checked by its schema first; what is read may be of any schema that the registry
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TypeAlias
 
+from kwire.cli import exact_json, schema_files
 from kwire.cli.output import Json
 from kwire.cli.records import Consumed, Header, Outgoing
 from kwire.cli.registry import Registry
 from kwire.client.errors import ClientError
-from kwire.schemas.formats import InvalidSchema, Parsed, json_text, parse
+from kwire.schemas.formats import InvalidSchema, Parsed, parse
 from kwire.schemas.validation.allowance import Allowance, AllowanceSpentError, of_record
 from kwire.schemas.validation.avro_bytes import UndecodableError
-from kwire.schemas.validation.message_indexes import read_indexes
 from kwire.schemas.validation.prepared import Prepared, prepared
 from kwire.schemas.validation.schema_ids import guid_of, id_of, shown, told
 
-TYPES = {".avsc": "AVRO", ".json": "JSON", ".proto": "PROTOBUF"}
 REFERENCES_DEPTH_MAX = 50
 FIRST_MESSAGE = b"\0"
 LEAST_STEPS = 1_000_000
 """Of a check: here nobody else waits for it."""
 
+_LINE_ENDS = re.compile(rb"[\r\n]+")
+"""In a JSON text they stand between its parts: a string has them escaped."""
+
 Encode = Callable[[bytes], bytes]
+Given: TypeAlias = "str | dict[str, Json]"
+"""A version, or what a registry is sent of a schema."""
 
 
 class Schema:
@@ -53,7 +59,11 @@ class Schema:
         if kind == "JSON":
             return text
         if kind == "PROTOBUF":
-            return FIRST_MESSAGE + self._message(text)
+            from kwire.cli import protobuf_values
+            from kwire.schemas.formats.protobuf import ProtobufSchema
+
+            assert isinstance(self.parsed, ProtobufSchema)
+            return FIRST_MESSAGE + protobuf_values.encoded(self.parsed, text)
         from kwire.schemas.formats.avro import AvroSchema
         from kwire.schemas.formats.avro_json import NoDatumError, encoded
 
@@ -62,20 +72,6 @@ class Schema:
             return encoded(self.parsed.root, _json(text))
         except NoDatumError as error:
             raise ClientError(f"not by its schema: {error}") from None
-
-    def _message(self, text: bytes) -> bytes:
-        from google.protobuf.json_format import Parse, ParseError
-        from google.protobuf.message_factory import GetMessageClass
-
-        from kwire.schemas.formats.protobuf import ProtobufSchema
-
-        assert isinstance(self.parsed, ProtobufSchema)
-        first = next(iter(self.parsed.descriptor.message_types_by_name.values()))
-        try:
-            message = Parse(text, GetMessageClass(first)())
-        except (ParseError, UnicodeDecodeError) as error:
-            raise ClientError(f"not by its schema: {error}") from None
-        return bytes(message.SerializeToString(deterministic=True))
 
     def checked(self, data: bytes, start: int) -> None:
         """Raises UndecodableError where bytes are not of the schema."""
@@ -87,31 +83,26 @@ class Schema:
             raise UndecodableError("it takes too long to check") from None
 
     def decoded(self, data: bytes, start: int) -> bytes:
-        """The JSON text of encoded bytes. Raises UndecodableError."""
+        """The JSON text of encoded bytes, one line. Raises UndecodableError, and ClientError for
+        what has no JSON."""
         self.checked(data, start)
         kind = self.parsed.schema_type
         if kind == "JSON":
-            return data[start:]
+            return _LINE_ENDS.sub(b" ", data[start:])
         if kind == "PROTOBUF":
-            return self._shown(data, start)
+            from kwire.cli import protobuf_values
+            from kwire.schemas.formats.protobuf import ProtobufSchema
+
+            assert isinstance(self.parsed, ProtobufSchema)
+            return protobuf_values.shown(self.parsed, data, start)
         from kwire.schemas.formats.avro import AvroSchema
-        from kwire.schemas.formats.avro_json import decoded
+        from kwire.schemas.formats.avro_json import NoDatumError, decoded
 
         assert isinstance(self.parsed, AvroSchema)
-        value = decoded(self.parsed.root, data, start)
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
-
-    def _shown(self, data: bytes, start: int) -> bytes:
-        from google.protobuf.json_format import MessageToDict
-        from google.protobuf.message_factory import GetMessageClass
-
-        from kwire.schemas.formats.protobuf import ProtobufSchema
-
-        assert isinstance(self.parsed, ProtobufSchema)
-        found = read_indexes(data, start)
-        messages = list(self.parsed.descriptor.message_types_by_name.values())
-        message = GetMessageClass(found.message(messages)).FromString(data[found.end :])
-        value = MessageToDict(message, preserving_proto_field_name=True)
+        try:
+            value = decoded(self.parsed.root, data, start)
+        except NoDatumError as error:
+            raise UndecodableError(str(error)) from None
         return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
 
@@ -122,13 +113,13 @@ class Schemas:
         self._registry = registry
         self._known: dict[bytes, Schema] = {}
 
-    def encoder(self, subject: str, given: str) -> Encode:
-        """For `given`: a file, which is registered under the subject, or one of its versions."""
+    def encoder(self, subject: str, wanted: Given) -> Encode:
+        """For one of the subject's versions, or a schema, which is registered under it."""
         at = ("subjects", subject, "versions")
-        if given == "latest" or given.isdecimal():
-            found = self._registry.get(*at, given)
+        if isinstance(wanted, str):
+            found = self._registry.get(*at, wanted)
         else:
-            found = self._registry.post(*at, body=_body(Path(given)))
+            found = self._registry.post(*at, body=wanted)
         schema_id = found.get("id") if isinstance(found, dict) else None
         if not isinstance(schema_id, int):
             raise ClientError(f"{self._registry.shown}: no answer of a schema registry")
@@ -175,6 +166,18 @@ class Schemas:
         return parse(kind, str(found.get("schema", "")), references)
 
 
+def given(text: str) -> Given:
+    """What a command is given as a schema. ClientError for a file that cannot be read."""
+    if text == "latest" or text.isdecimal():
+        return text
+    file = Path(text)
+    kind = schema_files.type_of(file)
+    if kind is None:
+        expected = f"a file ({', '.join(schema_files.TYPES)}), a version or latest"
+        raise ClientError(f"{file}: a schema is {expected}")
+    return schema_files.body_of(file, kind)
+
+
 def encoding(key: Encode | None, value: Encode | None) -> Callable[[Outgoing], Outgoing]:
     """Records with their keys and values encoded; nulls stay."""
 
@@ -207,25 +210,13 @@ def decoding(schemas: Schemas, values: bool, keys: bool) -> Callable[[Consumed],
     return decode
 
 
-def _body(file: Path) -> dict[str, Json]:
-    kind = TYPES.get(file.suffix.lower())
-    if kind is None:
-        expected = f"a file ({', '.join(TYPES)}), a version or latest"
-        raise ClientError(f"{file}: a schema is {expected}")
+def _json(text: bytes) -> exact_json.Json:
     try:
-        return {"schema": file.read_text(), "schemaType": kind}
-    except UnicodeDecodeError:
-        raise ClientError(f"{file} is no text in UTF-8") from None
-    except OSError as error:
-        raise ClientError(f"{file}: {error.strerror}") from None
-
-
-def _json(text: bytes) -> json_text.Json:
-    try:
-        value: json_text.Json = json.loads(text)
-    except (ValueError, RecursionError):
-        raise ClientError("it is no JSON") from None
-    return value
+        return exact_json.load(text)
+    except RecursionError:
+        raise ClientError("it is no JSON: it nests too deep") from None
+    except ValueError as error:
+        raise ClientError(f"it is no JSON: {error}") from None
 
 
 def _bytes(name: str | bytes) -> bytes:

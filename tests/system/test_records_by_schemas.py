@@ -66,7 +66,8 @@ class Cluster:
         self.capture.readouterr()
         with open(self.file("lines", lines)) as source, pytest.MonkeyPatch.context() as patch:
             patch.setattr(sys, "stdin", source)
-            got = app.main([*arguments, "-b", self.bootstrap, "--registry", self.url])
+            brokers = () if arguments[0] == "schema" else ("-b", self.bootstrap)
+            got = app.main([*arguments, *brokers, "--registry", self.url])
         told = self.capture.readouterr()
         assert got == status, told.err
         return told.out if status == 0 else told.err
@@ -254,3 +255,149 @@ def test_a_command_of_a_share_group_gets_json_too(cluster: Cluster) -> None:
     assert "jobs-0 offset 1" in told
     assert told.count("\n") == 1
     assert seen.read_text() == '"k"\n"a"'
+
+
+NUMBERS = """{"type": "record", "name": "N", "fields": [
+    {"name": "f", "type": "float", "default": 0}, {"name": "d", "type": "double", "default": 0},
+    {"name": "m", "type": ["null", {"type": "map", "values": "string"}]}]}"""
+MANY = """
+syntax = "proto2";
+package p;
+import "google/protobuf/any.proto";
+import "google/protobuf/struct.proto";
+import "google/protobuf/field_mask.proto";
+import "google/protobuf/wrappers.proto";
+message Many {
+  required int32 id = 1;
+  optional google.protobuf.Any any = 2;
+  optional google.protobuf.Struct struct = 3;
+  optional google.protobuf.FieldMask mask = 4;
+  optional Inner one = 5;
+  repeated Inner all = 6;
+  map<string, Inner> by = 7;
+  optional google.protobuf.Int32Value wrapped = 8;
+  optional double number = 9;
+}
+message Inner { optional string text = 1; }
+"""
+
+
+@pytest.mark.parametrize(
+    ("file", "schema", "line", "why"),
+    [
+        ("t.avsc", '"string"', r'"\ud800"', r'$: "\ud800" has half of a surrogate pair'),
+        ("t.avsc", '"string"', '"a" 1', "it is no JSON: Extra data"),
+        ("m.avsc", '{"type":"map","values":"int"}', r'{"\ud800":1}', "has half of a surrogate"),
+        ("f.avsc", '"float"', "16777217", "$: a float cannot hold 16777217"),
+        ("f.avsc", '"float"', "1e39", "is no float"),
+        ("d.avsc", '"double"', "9007199254740993", "a double cannot hold 9007199254740993"),
+        ("d.avsc", '"double"', "1e400", "the number 1e400 is too large"),
+        ("d.avsc", '"double"', "NaN", "NaN is no number of JSON"),
+        ("n.avsc", NUMBERS, '{"f":1,"f":2}', 'the name "f" is there twice in an object'),
+        (
+            "n.avsc",
+            NUMBERS,
+            '{"f":1,"d":1,"m":{"map":"x"}}',
+            '$.m: "x" is no map ($.m: the name map is taken for that of the union\'s type)',
+        ),
+        ("e.proto", 'syntax = "proto3"; enum E { A = 0; }', "{}", "the schema has no message"),
+        ("many.proto", MANY, "{}", "the field id is missing"),
+        ("many.proto", MANY, "[]", "$: [] is no p.Many"),
+        ("many.proto", MANY, '""', '$: "" is no p.Many'),
+        ("many.proto", MANY, "null", "$: null is no p.Many"),
+        ("many.proto", MANY, '{"id":1,"one":[]}', "$.one: [] is no p.Inner"),
+        ("many.proto", MANY, '{"id":1,"all":[{},""]}', '$.all[1]: "" is no p.Inner'),
+        ("many.proto", MANY, '{"id":1,"by":{"k":[]}}', "$.by.k: [] is no p.Inner"),
+        ("many.proto", MANY, '{"id":1,"id":2}', 'the name "id" is there twice'),
+        ("many.proto", MANY, '{"id":1,"number":1e400}', "the number 1e400 is too large"),
+        ("many.proto", MANY, '{"id":1,"any":{"@type":"type.example/p.Other"}}', "p.Other"),
+        ("many.proto", MANY, r'{"id":1,"one":{"text":"\ud800"}}', "not by its schema: "),
+    ],
+)
+def test_no_value_is_altered_on_its_way(
+    cluster: Cluster, file: str, schema: str, line: str, why: str
+) -> None:
+    """These were sent as something else, or ended as faults of kwire's."""
+    topic = f"altered-{file.replace('.', '-')}"
+    path = cluster.file(file, schema)
+    told = cluster.run("produce", topic, "--schema", path, lines=line + "\n", status=1)
+    assert told.startswith("kwire: line 1: ")
+    assert why in told
+    assert told.count("\n") == 1
+
+
+def test_no_numbers_and_anys_go_in_and_out(cluster: Cluster) -> None:
+    file = cluster.file("floats.avsc", '{"type":"array","items":["float","double"]}')
+    line = '[{"float":"NaN"},{"double":"Infinity"},{"float":"-Infinity"},{"float":16777216.0}]\n'
+    cluster.run("produce", "floats", "--schema", file, lines=line)
+    assert cluster.run("consume", "floats", "--schema") == line
+    cluster.run(
+        "produce", "floats", "--schema", file, lines=cluster.run("consume", "floats", "--schema")
+    )
+    assert cluster.run("consume", "floats", "--schema") == line * 2
+    proto = cluster.file("many.proto", MANY)
+    line = (
+        '{"id":1,"any":{"@type":"type.googleapis.com/p.Inner","text":"x"},"struct":{"a":[]},'
+        '"mask":"a,b","one":{},"all":[{"text":"y"}],"by":{"k":{}},"wrapped":5,"number":"NaN"}\n'
+    )
+    cluster.run("produce", "anys", "--schema", proto, lines=line)
+    shown = cluster.run("consume", "anys", "--schema")
+    assert json.loads(shown) == json.loads(line)
+
+
+@pytest.mark.parametrize(
+    ("name", "message", "why"),
+    [
+        ("any", b"\x12\x0f\x0a\x0da/p.Forgotten", "p.Forgotten"),
+        ("mask", b"\x22\x05\x0a\x03A_B", "A_B"),
+        ("struct", b"\x1a\x10\x0a\x0e\x0a\x01a\x12\x09\x11" + b"\0" * 6 + b"\xf8\x7f", "nan"),
+    ],
+)
+def test_a_message_that_has_no_json_is_one_line(
+    cluster: Cluster, name: str, message: bytes, why: str
+) -> None:
+    topic = f"no-json-{name}"
+    proto = cluster.file("many.proto", MANY)
+    cluster.run("produce", topic, "--schema", proto, lines='{"id":1}\n')
+    (first,) = values(cluster, topic)
+    with WireClient(cluster.bootstrap) as client:
+        produce_values(client, topic, 0, [first[:6] + b"\x08\x01" + message])
+    told = cluster.run("consume", topic, "--schema", status=1)
+    assert told.startswith(f"kwire: {topic}-0 offset 1: it has no JSON: ")
+    assert why.lower() in told.lower()
+    assert told.count("\n") == 1
+
+
+def test_what_a_record_says_does_not_bound_the_memory_of_who_shows_it(cluster: Cluster) -> None:
+    """Ten blocks of a million nulls are 36 bytes."""
+    file = cluster.file("nulls.avsc", '{"type":"array","items":"null"}')
+    cluster.run("produce", "nulls", "--schema", file, lines="[null,null]\n")
+    (first,) = values(cluster, "nulls")
+    with WireClient(cluster.bootstrap) as client:
+        produce_values(client, "nulls", 0, [first[:5] + b"\x80\x89\x7a" * 10 + b"\0"])
+    told = cluster.run("consume", "nulls", "--schema", status=1)
+    assert "nulls-0 offset 1" in told
+    assert "too many values" in told
+    assert told.count("\n") == 1
+
+
+def test_json_of_several_lines_is_shown_on_one(cluster: Cluster) -> None:
+    shape = cluster.file("shape.json", json.dumps(SHAPE))
+    cluster.run("produce", "lines", "--schema", shape, lines='{"id": 1}\n')
+    (first,) = values(cluster, "lines")
+    text = b'{\r\n  "id": 10000000000000000000000000,\n  "a\\nb": "\\n\xe2\x80\xa8", "c": 1.10\n}\n'
+    with WireClient(cluster.bootstrap) as client:
+        produce_values(client, "lines", 0, [first[:5] + text])
+    shown = cluster.run("consume", "lines", "--schema")
+    assert shown.count("\n") == 2
+    told = shown.partition("\n")[2]
+    assert json.loads(told) == json.loads(text)
+    assert '"c": 1.10' in told
+
+
+def test_no_subject_is_left_behind_by_a_wrong_topic(cluster: Cluster) -> None:
+    """The schema was registered before the cluster was asked."""
+    file = cluster.file("left.avsc", '"string"')
+    told = cluster.run("produce", "no/topic", "--schema", file, lines='"a"\n', status=1)
+    assert told.count("\n") == 1
+    assert "no/topic" not in cluster.run("schema", "list")

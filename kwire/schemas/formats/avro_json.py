@@ -5,12 +5,14 @@
     others          as one would think
 
 Of a union of null and one other type the value alone is taken as well. Logical types are what they
-stand for: a date is a number of days.
+stand for: a date is a number of days. A float or double that is no number is "NaN", "Infinity" or
+"-Infinity", as Java's encoder prints it.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import struct
 from typing import TYPE_CHECKING
 
@@ -23,6 +25,9 @@ DEPTH_MAX = 200
 """Records, unions, arrays and maps inside of each other, also of bytes that are checked."""
 BITS = {"int": 32, "long": 64}
 NUMBERS = {"float": "<f", "double": "<d"}
+NO_NUMBERS = ("NaN", "Infinity", "-Infinity")
+VALUES_FREE, VALUES_PER_BYTE = 1_000_000, 8
+"""What one datum may have: an item of an array may have no bytes."""
 
 
 class NoDatumError(ValueError):
@@ -37,7 +42,8 @@ def encoded(schema: avro.schema.Schema, value: Json) -> bytes:
 
 
 def decoded(schema: avro.schema.Schema, data: bytes, start: int = 0) -> Json:
-    """The value of one datum, which `avro_bytes.check` has accepted."""
+    """The value of one datum, which `avro_bytes.check` has accepted. Raises NoDatumError where it
+    has more values than are shown."""
     reader = _Reader(data, start)
     return reader.value(schema)
 
@@ -60,11 +66,16 @@ def _write(schema: avro.schema.Schema, value: Json, out: bytearray, where: str, 
         _number(value, out)
     elif kind in NUMBERS and isinstance(value, (int, float)) and not isinstance(value, bool):
         try:
-            out += struct.pack(NUMBERS[kind], value)
+            packed = struct.pack(NUMBERS[kind], value)
         except (OverflowError, struct.error):
             raise _refuse(where, value, kind) from None
+        if isinstance(value, int) and struct.unpack(NUMBERS[kind], packed)[0] != value:
+            raise NoDatumError(f"{where}: a {kind} cannot hold {value}")
+        out += packed
+    elif kind in NUMBERS and value in NO_NUMBERS:
+        out += struct.pack(NUMBERS[kind], float(str(value)))
     elif kind == "string" and isinstance(value, str):
-        _text(value.encode(errors="surrogateescape"), out)
+        _text(value, out, where)
     elif kind in ("bytes", "fixed") and isinstance(value, str):
         try:
             data = value.encode("latin-1")
@@ -87,7 +98,7 @@ def _write(schema: avro.schema.Schema, value: Json, out: bytearray, where: str, 
         if value:
             _number(len(value), out)
         for name, item in value.items():
-            _text(name.encode(errors="surrogateescape"), out)
+            _text(name, out, where)
             _write(schema.values, item, out, f"{where}.{name}", depth + 1)
         out.append(0)
     elif kind in ("union", "error_union"):
@@ -112,7 +123,7 @@ def _record(
 
 
 def _union(schema: avro.schema.Schema, value: Json, out: bytearray, where: str, depth: int) -> None:
-    names = [_name(branch) for branch in schema.schemas]
+    names = [_name(one) for one in schema.schemas]
     others = [at for at, name in enumerate(names) if name != "null"]
     inner: Json
     if value is None and "null" in names:
@@ -127,7 +138,15 @@ def _union(schema: avro.schema.Schema, value: Json, out: bytearray, where: str, 
         shape = f"null, or an object of one of the names {', '.join(names)}"
         raise NoDatumError(f"{where}: {told} is not of the union: {shape}")
     _number(at, out)
-    _write(schema.schemas[at], inner, out, where, depth + 1)
+    branch = schema.schemas[at]
+    try:
+        _write(branch, inner, out, where, depth + 1)
+    except NoDatumError as error:
+        if inner is value or len(others) > 1 or branch.type not in ("map", "record"):
+            raise
+        # The value alone would be an object too.
+        taken = f"{where}: the name {names[at]} is taken for that of the union's type"
+        raise NoDatumError(f"{error} ({taken})") from None
 
 
 def _name(schema: avro.schema.Schema) -> str:
@@ -142,14 +161,27 @@ def _number(value: int, out: bytearray) -> None:
     out.append(left)
 
 
-def _text(data: bytes, out: bytearray) -> None:
+def _text(text: str, out: bytearray, where: str) -> None:
+    try:
+        data = text.encode()
+    except UnicodeEncodeError:
+        raise NoDatumError(
+            f"{where}: {json.dumps(text)[:100]} has half of a surrogate pair"
+        ) from None
     _number(len(data), out)
     out += data
+
+
+def _no_number(value: float) -> str:
+    if math.isnan(value):
+        return "NaN"
+    return "Infinity" if value > 0 else "-Infinity"
 
 
 class _Reader:
     def __init__(self, data: bytes, start: int) -> None:
         self.data, self.at = data, start
+        self.values_left = VALUES_FREE + VALUES_PER_BYTE * len(data)
 
     def take(self, count: int) -> bytes:
         self.at += count
@@ -173,6 +205,9 @@ class _Reader:
         return abs(found)
 
     def value(self, schema: avro.schema.Schema) -> Json:
+        self.values_left -= 1
+        if self.values_left < 0:
+            raise NoDatumError("it has too many values to be shown")
         kind = schema.type
         if kind == "null":
             return None
@@ -182,7 +217,7 @@ class _Reader:
             return self.number()
         if kind in NUMBERS:
             (number,) = struct.unpack(NUMBERS[kind], self.take(8 if kind == "double" else 4))
-            return float(number)
+            return float(number) if math.isfinite(number) else _no_number(number)
         if kind == "string":
             return self.take(self.number()).decode()
         if kind in ("bytes", "fixed"):
