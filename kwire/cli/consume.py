@@ -28,7 +28,7 @@ from kwire.client.errors import ClientError, RequestFailed
 from kwire.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from kwire.cli.share_worker import Work
+    from kwire.cli.share_worker import Decode, Work
 
 ISOLATION_LEVELS = ("read_uncommitted", "read_committed")
 _PROPERTIES = ("print.key", "key.separator", "null.literal")
@@ -128,14 +128,13 @@ def consume(
     asked = ((timestamps, "%T"), (offsets, "%p:%o"), (headers, "%h"), (keys, "%k"))
     fields = [shown for is_asked, shown in asked if is_asked]
     show = _shown(layout, as_json, fields, null, pairs(properties))
-    if schema or key_schema:
-        show = _by_schemas(show, registry, values=schema, keys=key_schema)
+    decode = _by_schemas(registry, values=schema, keys=key_schema)
     if share is not None or command is not None:
         has_start = from_end or from_beginning or offset is not None or bool(partition)
         _check_share(share, group, has_start or committed or isolation != ISOLATION_LEVELS[0])
         from kwire.cli.share_worker import Work
 
-        task = Work(wanted, share or "", command, show, count, timeout_ms)
+        task = Work(wanted, share or "", command, show, count, timeout_ms, decode)
         with contextlib.suppress(KeyboardInterrupt):
             _work(task, bootstrap, command_config)
         return
@@ -154,7 +153,9 @@ def consume(
             waiting=pause.waiting,
         )
         try:
-            _print(records, show, pause, count)
+            _print(
+                records if decode is None else map(decode, records), show, pause, count, positions
+            )
         finally:
             sys.stdout.flush()
             if group is not None:
@@ -163,25 +164,31 @@ def consume(
 
 
 def _print(
-    records: Iterator[Consumed], show: record_format.Show, pause: _Pause, count: int
+    records: Iterator[Consumed],
+    show: record_format.Show,
+    pause: _Pause,
+    count: int,
+    positions: dict[int, int],
 ) -> None:
-    """Until nothing comes, somebody interrupts, or `count` are printed."""
+    """Until nothing comes, somebody interrupts, or `count` are printed. `positions` is past what
+    is printed, and past nothing else."""
     with contextlib.suppress(KeyboardInterrupt, _Idle):
         for printed, consumed in enumerate(records, 1):
             sys.stdout.buffer.write(show(consumed))
+            positions[consumed.partition] = consumed.record.offset + 1
             pause.ends()
             if printed == count:
                 break
 
 
-def _by_schemas(
-    show: record_format.Show, registry: str, *, values: bool, keys: bool
-) -> record_format.Show:
+def _by_schemas(registry: str, *, values: bool, keys: bool) -> Decode | None:
+    """What makes JSON of keys and values; None where nothing is asked."""
+    if not values and not keys:
+        return None
     from kwire.cli import schema_values
     from kwire.cli.registry import Registry as Asked
 
-    decode = schema_values.decoding(schema_values.Schemas(Asked(registry)), values, keys)
-    return lambda consumed: show(decode(consumed))
+    return schema_values.decoding(schema_values.Schemas(Asked(registry)), values, keys)
 
 
 def _work(task: Work, bootstrap: str, command_config: str | None) -> None:

@@ -119,7 +119,8 @@ def consume(
     committed_only: bool = False,
     waiting: Callable[[], None] | None = None,
 ) -> Iterator[Consumed]:
-    """Records of a topic from `positions` (partition -> offset), which is moved on.
+    """Records of a topic from `positions` (partition -> offset), which is moved on: past a record
+    when the next one is asked for, so that one that its caller fails at stays in front of it.
 
     Ends at the log end of every partition, unless `follow`. `waiting` is called when nothing is
     there. `committed_only` leaves out records of aborted and open transactions.
@@ -152,7 +153,7 @@ def _fetch(
     positions: dict[int, int],
     committed_only: bool,
 ) -> Iterator[Consumed]:
-    """One fetch from one leader; moves `positions` on while it yields."""
+    """One fetch from one leader; moves `positions` past each record that it has yielded."""
     request_class = m.FetchRequest
     partitions = [
         request_class.FetchPartition(
@@ -176,8 +177,8 @@ def _fetch(
             check(partition.error_code, f"{topic_name}-{index}")
             for record in _visible(partition, committed_only):
                 if record.offset >= positions[index]:
-                    positions[index] = record.offset + 1
                     yield Consumed(topic_name, index, record)
+                    positions[index] = record.offset + 1
             positions[index] = max(positions[index], _end_of(partition, wanted[index]))
 
 

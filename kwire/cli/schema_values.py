@@ -79,7 +79,8 @@ class Schema:
 
     def checked(self, data: bytes, start: int) -> None:
         """Raises UndecodableError where bytes are not of the schema."""
-        allowance = Allowance(LEAST_STEPS + of_record(len(data)))
+        steps = LEAST_STEPS + of_record(len(data))
+        allowance = Allowance(steps, read_bytes_max=len(data))
         try:
             self._check.decode(data, start, allowance)
         except AllowanceSpentError:

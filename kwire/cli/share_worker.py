@@ -6,7 +6,8 @@ KWIRE_DELIVERY_COUNT are in its environment. One that ends with 0 accepts the re
 (EX_TEMPFAIL) releases it, with anything else rejects it. The lock of a record is renewed while its
 command runs. A command that a signal ended has not said what is to become of the record: it is
 released. One that the shell cannot run (126, 127) would be the end of every record: the worker
-gives its record back and ends.
+gives its record back and ends, and so it does with a record that cannot be decoded where that was
+asked for. A registry is asked beside the loop, and locks are renewed meanwhile.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from typing import NamedTuple
+from collections.abc import Callable, Coroutine, Sequence
+from typing import NamedTuple, TypeVar
 
 from kwire.cli.record_format import Show
 from kwire.cli.records import Consumed
@@ -23,6 +25,10 @@ from kwire.client.errors import ClientError
 from kwire.client.properties import settings_of
 from kwire.client.share_consumer import RECORDS_MAX, Delivered, ShareConsumer, Unacknowledged
 from kwire.clock import SystemClock, SystemRandom
+from kwire.protocol.records import Record
+
+Decode = Callable[[Consumed], Consumed]
+T = TypeVar("T")
 
 RELEASED = 75
 """The exit status EX_TEMPFAIL of sysexits."""
@@ -34,7 +40,8 @@ BY_SIGNAL = 128
 
 class Work(NamedTuple):
     """What to do: `command` is None for printing by `show`. It ends after `count_max` records, or
-    when nothing has come for `idle_ms` although there is something to read (0: never)."""
+    when nothing has come for `idle_ms` although there is something to read (0: never). `decode`
+    makes of a record what is printed, or given to the command; it may block."""
 
     topic: str
     group: str
@@ -42,6 +49,7 @@ class Work(NamedTuple):
     show: Show
     count_max: int
     idle_ms: int
+    decode: Decode | None = None
 
 
 def work(bootstrap: str, command_config: str | None, asked: Work) -> None:
@@ -79,11 +87,11 @@ async def _work(bootstrap: str, properties: dict[str, str], asked: Work) -> None
         done, last_s = 0, cluster.loop.time()
         while True:
             delivered = await consumer.poll()
-            for one in delivered:
+            for at, one in enumerate(delivered):
                 if asked.count_max and done == asked.count_max:
                     consumer.release(one)
                     continue
-                await _one(consumer, one, asked)
+                await take(consumer, delivered[at:], asked)
                 done += 1
             sys.stdout.flush()
             _report(await consumer.commit())
@@ -96,12 +104,17 @@ async def _work(bootstrap: str, properties: dict[str, str], asked: Work) -> None
                 return
 
 
-async def _one(consumer: ShareConsumer, one: Delivered, asked: Work) -> None:
+async def take(consumer: ShareConsumer, held: Sequence[Delivered], asked: Work) -> None:
+    """See to the first of those that are held and not seen to."""
+    one = held[0]
+    consumed = Consumed(one.topic, one.partition, one.record)
+    if asked.decode is not None:
+        consumed = await _kept(consumer, held, asyncio.to_thread(asked.decode, consumed))
     if asked.command is None:
-        sys.stdout.buffer.write(asked.show(Consumed(one.topic, one.partition, one.record)))
+        sys.stdout.buffer.write(asked.show(consumed))
         consumer.accept(one)
         return
-    status = await _run(consumer, one, asked.command)
+    status = await _run(consumer, one, consumed.record, asked.command)
     if status == 0:
         consumer.accept(one)
     elif status in NOT_RUN:
@@ -115,9 +128,8 @@ async def _one(consumer: ShareConsumer, one: Delivered, asked: Work) -> None:
         consumer.reject(one)
 
 
-async def _run(consumer: ShareConsumer, one: Delivered, command: str) -> int:
+async def _run(consumer: ShareConsumer, one: Delivered, record: Record, command: str) -> int:
     """The exit status of the command for one record, whose lock is kept meanwhile."""
-    record = one.record
     process = await asyncio.create_subprocess_shell(
         command,
         stdin=asyncio.subprocess.PIPE,
@@ -131,20 +143,32 @@ async def _run(consumer: ShareConsumer, one: Delivered, command: str) -> int:
             "KWIRE_DELIVERY_COUNT": str(one.delivery_count),
         },
     )
-    ended = asyncio.ensure_future(process.communicate(bytes(record.value or b"")))
     try:
-        while True:
-            done, _ = await asyncio.wait([ended], timeout=consumer.lock_s / 3)
-            if done:
-                break
-            await consumer.renew(one)
+        await _kept(consumer, [one], process.communicate(bytes(record.value or b"")))
     except BaseException:
-        process.kill()
-        await asyncio.gather(ended, return_exceptions=True)
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
         raise
-    await ended
     assert process.returncode is not None
     return process.returncode
+
+
+async def _kept(
+    consumer: ShareConsumer, held: Sequence[Delivered], work: Coroutine[object, None, T]
+) -> T:
+    """What some work comes to; the locks of records are renewed meanwhile."""
+    task = asyncio.ensure_future(work)
+    try:
+        while True:
+            done, _ = await asyncio.wait([task], timeout=consumer.lock_s / 3)
+            if done:
+                return task.result()
+            await consumer.renew(*held)
+    except BaseException:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        raise
 
 
 def _report(failures: list[Unacknowledged]) -> None:

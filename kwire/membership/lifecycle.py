@@ -57,11 +57,12 @@ class BrokerLifecycle:
     """Keeps this broker registered.
 
     `registration()` is the request of the next registration, `image_offset()` how far the published
-    metadata is, `cordoned()` the ids of the log directories that get no new replicas, None where
-    the controller knows of no such. A directory that fails and is not reported within
-    `directory_failure_ms` ends the broker: `on_fatal(why)`, as a registration that can never
-    succeed does. One that `goes_on` takes up the registration of an incarnation that never ended:
-    it asks to be served only when its logs are loaded, and is not fenced meanwhile.
+    metadata is, `followed_offset()` how far this broker does what it says, `cordoned()` the ids of
+    the log directories that get no new replicas, None where the controller knows of no such. A
+    directory that fails and is not reported within `directory_failure_ms` ends the broker:
+    `on_fatal(why)`, as a registration that can never succeed does. One that `goes_on` takes up the
+    registration of an incarnation that never ended: it asks to be served only when its logs are
+    loaded, and is not fenced meanwhile.
     """
 
     def __init__(
@@ -76,6 +77,7 @@ class BrokerLifecycle:
         election_ms: int = 0,
         waits_for_logs: bool = False,
         cordoned: Callable[[], list[bytes] | None] = lambda: None,
+        followed_offset: Callable[[], int] | None = None,
         directory_failure_ms: int = 30_000,
         goes_on: bool = False,
     ) -> None:
@@ -91,6 +93,7 @@ class BrokerLifecycle:
         self._ask = ask
         self._registration = registration
         self._image_offset = image_offset
+        self._followed_offset = followed_offset or image_offset
         self._interval_ms = heartbeat_interval_ms
         self._on_fatal = on_fatal
         self._timer: asyncio.TimerHandle | None = None
@@ -227,7 +230,7 @@ class BrokerLifecycle:
         request = m.BrokerHeartbeatRequest(
             broker_id=self._broker_id,
             broker_epoch=self.epoch,
-            current_metadata_offset=self._image_offset(),
+            current_metadata_offset=self._followed_offset(),
             want_fence=self.state is State.FENCED and not may_serve,
             want_shut_down=self.state is State.STOPPING,
             offline_log_dirs=offline,

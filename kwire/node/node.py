@@ -115,7 +115,7 @@ class Node:
         self.logins = Logins(loop, self.dynamic_config, self.random, self.clock, lambda: self.image)
         self.published = self._make_published()
         self.acls = PublishedAcls(config, loop.call_soon)
-        self.publishing = Publishing(loop)
+        self.publishing = Publishing(loop, self.failure.fatal)
         self.buffer_pool = BufferPool(receive_bytes_max(config))
         self.deadlines = DeadlineHeap(loop)
         self.workers = workers_of(loop, new_executor, is_real=files is None)
@@ -253,12 +253,9 @@ class Node:
         )
 
     def _make_replicas(self) -> ReplicaManager:
+        lag_ms = self.config["replica.lag.time.max.ms"]
         return ReplicaManager(
-            self.broker_id,
-            self.log_manager,
-            self.log_configs.of,
-            self._now_ms,
-            self.config["replica.lag.time.max.ms"],
+            self.broker_id, self.log_manager, self.log_configs.of, self._now_ms, lag_ms
         )
 
     def _make_replication(self) -> Replication:
@@ -342,6 +339,7 @@ class Node:
             return
         publishing.add(self.listeners.published)
         publishing.add(lambda delta, _: self.parts.described_topics.applied(delta))
+        publishing.add(lambda delta, _: self.replicas.forget_names(delta))
         publishing.add_follower(on_moved(self.peers.disconnect))
         publishing.add_follower(lambda delta, _: self.lost_brokers.applied(delta, self._now_ms()))
         publishing.add_follower(self.replicas.apply)
@@ -431,6 +429,7 @@ class Node:
             self.config["controller.quorum.fetch.timeout.ms"],
             waits_for_logs=True,
             cordoned=self.cordoning.reported,
+            followed_offset=lambda: self.publishing.followed_offset(self.image),
             directory_failure_ms=self.config["log.dir.failure.timeout.ms"],
             goes_on=self._goes_on,
         )

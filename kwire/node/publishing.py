@@ -2,11 +2,13 @@
 
 What follows a change may take long: a log for each of 2,000 new partitions. So it is work that is
 done in slices, one a turn of the loop, and changes that are published meanwhile wait behind it. A
-change of usual size is followed in the turn that publishes it.
+change of usual size is followed in the turn that publishes it. A slice that fails ends the node: it
+would lead and serve something else than the metadata says.
 """
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Protocol
@@ -16,6 +18,8 @@ from kwire.kraft.images.image_publisher import Publisher
 from kwire.kraft.images.metadata_image import MetadataDelta, MetadataImage
 from kwire.pending import Pending
 
+logger = logging.getLogger(__name__)
+
 
 class Follower(Protocol):
     """Acts on a change: at once, or by an iterator that yields between its slices."""
@@ -24,12 +28,13 @@ class Follower(Protocol):
 
 
 class _Work:
-    """What followers do for one change."""
+    """What followers do for one change. `before` is the offset of the image before it."""
 
-    __slots__ = ("done", "slices")
+    __slots__ = ("before", "done", "slices")
 
-    def __init__(self, slices: Iterator[None]) -> None:
+    def __init__(self, slices: Iterator[None], before: int) -> None:
         self.slices = slices
+        self.before = before
         self.done: Pending[None] = Pending()
 
 
@@ -40,15 +45,18 @@ class Publishing:
     Followers act on topics and brokers, for which the logs have to be loaded: they hear of changes
     only once `begin_following` has given them the whole image. Each hears of a change when the one
     before it has done all it does for it, and of the next change behind that. They are handed the
-    newest image, which may be newer than the change.
+    newest image, which may be newer than the change. `on_fatal(reason)` is called when a change
+    cannot be followed, but for its first slice, which raises at whoever publishes.
     """
 
-    def __init__(self, loop: Loop) -> None:
+    def __init__(self, loop: Loop, on_fatal: Callable[[str], None]) -> None:
         self._loop = loop
+        self._on_fatal = on_fatal
         self._first: list[Publisher] = []
         self._followers: list[Follower] = []
         self._last: list[Publisher] = []
         self._works: deque[_Work] = deque()
+        self._offset = -1  # of the image that was published last
         self.is_following = False
         self._is_closed = False
 
@@ -63,10 +71,11 @@ class Publishing:
 
     def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
         """Tell of committed metadata."""
+        before, self._offset = self._offset, image.offset
         for listener in self._first:
             listener(delta, image)
         if self.is_following and not self._is_closed:
-            self._works.append(_Work(self._follow(delta, image)))
+            self._works.append(_Work(self._follow(delta, image), before))
             if len(self._works) == 1:
                 self._go_on()
         for listener in self._last:
@@ -85,6 +94,10 @@ class Publishing:
         followed: Pending[None] = Pending()  # who waits may cancel it
         self._works[-1].done.add_done_callback(lambda _: followed.complete(None))
         return followed
+
+    def followed_offset(self, image: MetadataImage) -> int:
+        """How far followers have done what the metadata says; `image` is the published one."""
+        return self._works[0].before if self._works else image.offset
 
     def close(self) -> None:
         """Nothing is followed any more, and nobody waits for it."""
@@ -107,12 +120,20 @@ class Publishing:
         try:
             is_done = next(work.slices, True) is True
         finally:
-            if is_done:
+            if is_done and self._works:
                 self._works.popleft()
             if self._works:
-                self._loop.call_soon(self._go_on)
+                self._loop.call_soon(self._turn)
             if is_done:
                 work.done.complete(None)
+
+    def _turn(self) -> None:
+        try:
+            self._go_on()
+        except Exception as error:
+            logger.exception("a change of the metadata cannot be followed")
+            self.close()
+            self._on_fatal(f"a change of the metadata cannot be followed: {error!r}")
 
 
 def full_delta(image: MetadataImage) -> MetadataDelta:

@@ -143,6 +143,7 @@ class ReplicaManager:
         self._lag_time_max_ms = lag_time_max_ms
         self._listeners: list[LeadershipListener] = []
         self._brokers: Mapping[int, RegisteredBroker] = {}
+        self._leaving: set[tuple[bytes, int]] = set()  # deleted, but still to be removed
         self.traffic = TopicTraffic()
         self.slice_cost = SLICE_COST
         self.followers: Followers | None = None
@@ -164,6 +165,16 @@ class ReplicaManager:
         return self.by_id.get((topic_id, index))
 
     # -- metadata
+
+    def forget_names(self, delta: MetadataChange) -> None:
+        """What a change deletes is not found by its name from now on, `apply` removes it later: a
+        topic of the same name may be there before that, and is another one."""
+        for key, change in delta.partitions.items():
+            if change.new is None:
+                self._leaving.add(key)
+                known = self.by_name.get((change.topic_name, change.index))
+                if known is not None and known.topic_id == change.topic_id:
+                    del self.by_name[change.topic_name, change.index]
 
     def apply(self, delta: MetadataChange, image: Metadata) -> Iterator[None]:
         """Follow a committed change of the metadata, in slices; the next one comes behind it."""
@@ -220,7 +231,7 @@ class ReplicaManager:
         partition = self.by_id.get((topic_id, index))
         is_new = partition is None
         if partition is None:
-            if self.broker_id not in new.replicas:
+            if self.broker_id not in new.replicas or (topic_id, index) in self._leaving:
                 return False
             state = ReplicaState(self.broker_id, self._lag_time_max_ms, self._is_eligible)
             partition = Partition(topic, topic_id, index, state)
@@ -329,6 +340,7 @@ class ReplicaManager:
             listener(partition, leader_epoch)
 
     def _remove(self, topic_id: bytes, index: int) -> None:
+        self._leaving.discard((topic_id, index))
         partition = self.by_id.pop((topic_id, index), None)
         if partition is None:
             return

@@ -217,8 +217,8 @@ AIMED: dict[str, SharePlan] = {}
 MUTATIONS: dict[str, Mutation] = {}
 SEEDS: dict[str, int] = {}
 for _mutation, _plan, _seed in (
-    (answered_before_it_is_written, CUTS, 3),
-    (committed_before_replicas_have_it, CUTS, 37),
+    (answered_before_it_is_written, CUTS, 28),
+    (committed_before_replicas_have_it, CUTS, 21),
     (the_start_leaves_acquired_records_behind, MOVES, 1),
     (a_led_partition_outlives_its_epoch, MOVES, 1),
     (archiving_is_not_taken_up, BURYING, 1),

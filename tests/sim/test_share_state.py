@@ -17,7 +17,7 @@ from tests.support.effort import seeds
 SEEDS = 3
 SEEDS_OF_MUTATION = 30
 FIRST = {
-    "acknowledged_before_commit": 4,
+    "acknowledged_before_commit": 33,
     "answers_of_a_lost_log_are_kept": 2,
     "leader_epochs_are_not_written": 3,
 }

@@ -4,6 +4,7 @@ schemas in the records, which other programs read."""
 from __future__ import annotations
 
 import json
+import socket
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,6 +23,7 @@ from google.protobuf import timestamp_pb2
 
 from kwire.cli import app
 from kwire.testing.cluster import Broker
+from tests.support.share.member import set_group_config
 from tests.support.wire import WireClient, fetch_values, produce_values
 from tests.system.test_http import port_of
 
@@ -206,3 +208,49 @@ def test_a_schema_that_the_registry_has_not_is_named(cluster: Cluster) -> None:
     told = cluster.run("consume", "unknown", "--schema", status=1)
     assert "unknown-0 offset 0" in told
     assert "not found" in told
+
+
+@pytest.fixture
+def silent() -> Iterator[str]:
+    """The URL of a registry that nobody answers for."""
+    with socket.socket() as unheard:
+        unheard.bind(("127.0.0.1", 0))
+        yield f"http://127.0.0.1:{unheard.getsockname()[1]}"
+
+
+def test_a_group_commits_what_is_printed_and_nothing_else(cluster: Cluster, silent: str) -> None:
+    """A record that could not be shown was committed, so that each rerun lost one more."""
+    file = cluster.file("key.avsc", '"string"')
+    cluster.run("produce", "lost", "--schema", file, lines='"a"\n"b"\n')
+    with WireClient(cluster.bootstrap) as client:
+        produce_values(client, "lost", 0, [b"\0\0\0\x03\x7fx", b"plain"])
+    read = ("consume", "lost", "-g", "lost-readers")
+    registry, cluster.url = cluster.url, silent
+    for _ in range(2):
+        assert silent in cluster.run(*read, "--schema", status=1)
+    cluster.url = registry
+    assert cluster.run(*read, "--schema", "-c", "1") == '"a"\n'
+    for _ in range(2):
+        assert "lost-0 offset 2" in cluster.run(*read, "--schema", status=1)
+    assert cluster.run(*read, "-c", "1") == "\0\0\0\x03\x7fx\n"
+    assert cluster.run(*read, "--schema") == "plain\n"
+    assert cluster.run(*read) == ""
+
+
+def test_a_command_of_a_share_group_gets_json_too(cluster: Cluster) -> None:
+    """`--exec` was given the bytes, whatever `--schema` asked."""
+    file = cluster.file("text.avsc", '"string"')
+    both = ("--schema", file, "--key-schema", file, "-K", "|")
+    cluster.run("produce", "jobs", *both, lines='"k"|"a"\n')
+    with WireClient(cluster.bootstrap) as client:
+        produce_values(client, "jobs", 0, [b"\0\0\0\x03\x7fx"])
+        set_group_config(client, "workers", share_auto_offset_reset="earliest")
+    seen = cluster.folder / "seen"
+    command = f'(echo "$KWIRE_KEY"; cat) >> {seen}'
+    work = ("consume", "jobs", "--share", "workers", "--exec", command)
+    cluster.run(*work, "--schema", "--key-schema", "-c", "1")
+    assert seen.read_text() == '"k"\n"a"'
+    told = cluster.run(*work, "--schema", status=1)
+    assert "jobs-0 offset 1" in told
+    assert told.count("\n") == 1
+    assert seen.read_text() == '"k"\n"a"'

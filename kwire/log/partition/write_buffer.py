@@ -3,7 +3,7 @@
 Small ones are copied and wait for the end of the loop's turn, so that many requests share one
 write; a large one is written at once, in the same vectored call as those before it. Writes of a
 partition complete in order. Where the disk is slow on command, every write waits so long, and the
-loop goes on.
+loop goes on; what waits is at most TAIL_BYTES_MAX, or one batch.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kwire.log.files import Buffer, Files
-from kwire.log.scheduling import Scheduler
+from kwire.log.scheduling import Scheduler, Timer
 from kwire.log.segment.segment import Segment
 from kwire.pending import Pending
 
@@ -30,6 +30,7 @@ class WriteBuffer:
         "_pending",
         "_segment",
         "_size_bytes",
+        "_timer",
         "_urgent",
         "_written",
         "scheduler",
@@ -50,6 +51,7 @@ class WriteBuffer:
         self._size_bytes = 0
         self._urgent = False
         self._is_scheduled = False
+        self._timer: Timer | None = None
         self._pending: Pending[None] | None = None
         self._segment: Segment | None = None
 
@@ -60,9 +62,12 @@ class WriteBuffer:
         """Take a batch; `is_owned` memory is not reused by anybody else."""
         size_bytes = len(data)
         self._size_bytes += size_bytes
-        if (
-            size_bytes >= SMALL_BYTES or self._size_bytes >= TAIL_BYTES_MAX
-        ) and not self._files.write_delay_ms:
+        is_much = self._size_bytes >= TAIL_BYTES_MAX
+        if self._files.write_delay_ms:
+            is_urgent = is_much and bool(self._buffers)  # one that is alone waits, of any size
+        else:
+            is_urgent = is_much or size_bytes >= SMALL_BYTES
+        if is_urgent:
             self._urgent = True
             self._buffers.append(data)
         else:
@@ -82,25 +87,34 @@ class WriteBuffer:
         """See to it that what was added gets written: now, or at the end of the turn."""
         pending = self.pending()
         self._segment = segment
+        delay_ms = self._files.write_delay_ms
+        if self._timer is not None and not delay_ms:  # the disk is slow no more
+            self._end_timer()
         if self._urgent:
             self.write(segment)
         elif not self._is_scheduled:
             self._is_scheduled = True
-            if delay_ms := self._files.write_delay_ms:
-                self.scheduler.call_later(delay_ms, self._turn_ended)
+            if delay_ms:
+                self._timer = self.scheduler.call_later(delay_ms, self._turn_ended)
             else:
                 self.scheduler.call_soon(self._turn_ended)
         return pending
 
     def _turn_ended(self) -> None:
-        self._is_scheduled = False
+        self._timer, self._is_scheduled = None, False
         if self._buffers and self._segment is not None:
             self.write(self._segment)
+
+    def _end_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer, self._is_scheduled = None, False
 
     def write(self, segment: Segment) -> None:
         """Write everything in one vectored call."""
         if not self._buffers:
             return
+        self._end_timer()
         buffers, self._buffers = self._buffers, []
         pending, self._pending = self._pending, None
         self._size_bytes, self._urgent = 0, False
@@ -114,6 +128,7 @@ class WriteBuffer:
 
     def discard(self, error: Exception) -> None:
         """Forget what was added; whoever waits for it gets `error`."""
+        self._end_timer()
         self._buffers.clear()
         self._size_bytes, self._urgent = 0, False
         pending, self._pending = self._pending, None

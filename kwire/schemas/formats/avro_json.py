@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import avro.schema
 
 DEPTH_MAX = 200
+"""Records, unions, arrays and maps inside of each other, also of bytes that are checked."""
 BITS = {"int": 32, "long": 64}
 NUMBERS = {"float": "<f", "double": "<d"}
 
@@ -47,7 +48,7 @@ def _refuse(where: str, value: Json, kind: str) -> NoDatumError:
 
 def _write(schema: avro.schema.Schema, value: Json, out: bytearray, where: str, depth: int) -> None:
     if depth > DEPTH_MAX:
-        raise NoDatumError(f"{where[:100]}: it nests too deep")
+        raise NoDatumError(f"{where[:100]}: it nests deeper than {DEPTH_MAX} levels")
     kind = schema.type
     if kind == "null" and value is None:
         return

@@ -7,7 +7,7 @@ has too many, or is not one of RE2's, is not known, and neither is what it match
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     import re2
@@ -20,11 +20,24 @@ KEPT_MAX = 1000
 MEMORY_BYTES_MAX = 1 << 20
 _REPEATED = re.compile(r"\{(\d+)(?:,(\d*))?\}")
 
-_kept: dict[str, re2._Regexp[str] | None] = {}
-
 
 class NotReadyError(Exception):
     """A pattern has to be made ready first, which takes too long where it was asked."""
+
+
+class Pattern(NamedTuple):
+    """`regexp` is None where it is not known what the pattern matches."""
+
+    regexp: re2._Regexp[str] | None
+    units: int
+
+    def matches(self, text: str) -> bool | None:
+        """Takes as long as the text has characters times `units`, at the worst; None where it is
+        not known."""
+        return None if self.regexp is None else self.regexp.search(text) is not None
+
+
+_kept: dict[str, Pattern] = {}
 
 
 def units(pattern: str) -> int:
@@ -34,18 +47,23 @@ def units(pattern: str) -> int:
     return found * CLASS_UNITS if "\\p" in pattern or "\\P" in pattern else found
 
 
-def matches(pattern: str, text: str, *, is_ready: bool = False) -> bool | None:
-    """None where it is not known, also without RE2. `is_ready`: NotReadyError where it is not."""
+def matches(pattern: str, text: str) -> bool | None:
+    """None where it is not known, also without RE2."""
+    return ready(pattern).matches(text)
+
+
+def ready(pattern: str, *, is_made: bool = False) -> Pattern:
+    """What a pattern is made to. `is_made`: NotReadyError where it has to be made."""
     try:
-        known = _kept[pattern]
+        return _kept[pattern]
     except KeyError:
-        if is_ready:
+        if is_made:
             raise NotReadyError from None
-        known = _made(pattern)
-        for oldest in list(_kept)[: max(0, len(_kept) - KEPT_MAX + 1)]:
-            _kept.pop(oldest, None)  # another thread may have done so
-        _kept[pattern] = known
-    return None if known is None else known.search(text) is not None
+    made = Pattern(_made(pattern), units(pattern))
+    for oldest in list(_kept)[: max(0, len(_kept) - KEPT_MAX + 1)]:
+        _kept.pop(oldest, None)  # another thread may have done so
+    _kept[pattern] = made
+    return made
 
 
 def _made(pattern: str) -> re2._Regexp[str] | None:

@@ -18,6 +18,12 @@ from kwire.schemas.formats.parsed import InvalidSchema, Parsed, all_references
 if TYPE_CHECKING:
     import referencing
 
+ADDRESS_CHARACTERS_MAX = 2000
+# Keywords that are an address, or that are looked for by one.
+ADDRESSES = (
+    *("$anchor", "$dynamicAnchor", "$dynamicRef", "$id", "$recursiveRef", "$ref", "$schema"),
+    "id",
+)
 VALUES_MAX = 20_000  # of one text: its meta-schema is applied to each
 # Keywords by what they hold: a schema, an array of such, an object of such.
 ONE = (
@@ -122,6 +128,7 @@ def check_meta_schema(value: Json) -> None:
         if count > VALUES_MAX:
             raise InvalidSchema(f"The schema has more than {VALUES_MAX} values")
         if isinstance(item, dict):
+            _check_addresses(item)
             ahead += item.values()
         elif isinstance(item, list):
             ahead += item
@@ -131,6 +138,17 @@ def check_meta_schema(value: Json) -> None:
         chosen.check_schema(value, format_checker=FormatChecker(formats=()))
     except SchemaError as error:
         raise InvalidSchema(f"{error.json_path}: {error.message}") from None
+
+
+def _check_addresses(item: dict[str, Json]) -> None:
+    """To follow one takes longer the longer it is, each time."""
+    for keyword in ADDRESSES:
+        address = item.get(keyword)
+        if isinstance(address, str) and len(address) > ADDRESS_CHARACTERS_MAX:
+            raise InvalidSchema(
+                f"{keyword} has {len(address)} characters, of at most {ADDRESS_CHARACTERS_MAX}: "
+                f"{address[:40]}..."
+            )
 
 
 def place_of(value: Json, references: Mapping[str, Parsed]) -> Place:

@@ -8,7 +8,9 @@ A step takes 1 to 10 us.
 
 from __future__ import annotations
 
-FREE, PER_BYTE = 20_000, 20
+STEPS_FREE, STEPS_PER_BYTE = 20_000, 20
+READ_BYTES_MAX = 1_048_576
+"""Of a JSON document or a message of Protobuf: while one is read no other thread runs."""
 
 
 class AllowanceSpentError(Exception):
@@ -16,13 +18,17 @@ class AllowanceSpentError(Exception):
 
 
 class Allowance:
-    """`left` steps. `is_of_loop`: what takes long at once is not begun."""
+    """`left` steps. `is_of_loop`: what takes long at once is not begun. `read_bytes_max`: of what
+    is read at once."""
 
-    __slots__ = ("is_of_loop", "left")
+    __slots__ = ("is_of_loop", "left", "read_bytes_max")
 
-    def __init__(self, left: int, *, is_of_loop: bool = False) -> None:
+    def __init__(
+        self, left: int, *, is_of_loop: bool = False, read_bytes_max: int = READ_BYTES_MAX
+    ) -> None:
         self.left = left
         self.is_of_loop = is_of_loop
+        self.read_bytes_max = read_bytes_max
 
     def take(self, count: int) -> None:
         """Raises AllowanceSpentError where that many are not left."""
@@ -33,4 +39,4 @@ class Allowance:
 
 def of_record(size_bytes: int) -> int:
     """What the check of a key or value of that size may take."""
-    return FREE + PER_BYTE * size_bytes
+    return STEPS_FREE + STEPS_PER_BYTE * size_bytes

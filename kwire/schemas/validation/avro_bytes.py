@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kwire.schemas.formats.avro_json import DEPTH_MAX
 from kwire.schemas.validation.allowance import Allowance
 
 if TYPE_CHECKING:
     import avro.schema
 
 ITEMS_MAX = 1_000_000  # of a block
-VALUES_FREE, VALUES_PER_BYTE = 1000, 8  # of a datum: most values take a byte or more
-DEPTH_MAX = 200
 _WIDTHS = {"float": 4, "double": 8, "null": 0}
 
 
@@ -51,13 +50,11 @@ class _Datum:
         self.at = start
         self.allowance = allowance
         self.empty: dict[str, bool] = {}
-        self.values_left = VALUES_FREE + VALUES_PER_BYTE * len(data)
 
     def skip(self, schema: avro.schema.Schema, depth: int) -> None:
         self.allowance.take(1)
-        self.values_left -= 1
-        if self.values_left < 0 or depth > DEPTH_MAX:
-            raise UndecodableError("it is nested too deep or has too many values")
+        if depth > DEPTH_MAX:
+            raise UndecodableError(f"it nests deeper than {DEPTH_MAX} levels of records and unions")
         kind = schema.type
         if kind in ("int", "long"):
             number = self.number()

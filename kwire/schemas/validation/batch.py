@@ -194,7 +194,9 @@ class _Pass:
             head = shown(large.told.head)
             if given < of_record(len(large.data)):
                 return f"the batch takes too long to check by {head}: send fewer records in one"
-            return f"it takes too long to check by {head}, for its {len(large.data)} bytes"
+            size = len(large.data)
+            steps = f"its {size} bytes have {given} steps"
+            return f"it takes too long to check by {head}: {steps}"
         finally:
             self._worker_steps_left -= given - max(0, allowance.left)
 

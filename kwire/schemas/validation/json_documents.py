@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from typing import TYPE_CHECKING
 
 from kwire.schemas.formats.json_patterns import CLASS_UNITS, UNITS_MAX, units
@@ -11,7 +12,11 @@ from kwire.schemas.formats.json_text import Json
 from kwire.schemas.formats.parsed import InvalidSchema
 from kwire.schemas.validation.allowance import Allowance, AllowanceSpentError
 from kwire.schemas.validation.avro_bytes import UndecodableError
-from kwire.schemas.validation.json_keywords import ALLOWANCE, keywords_of
+from kwire.schemas.validation.json_keywords import (
+    ALLOWANCE,
+    CHARACTERS_PER_STEP,
+    keywords_of,
+)
 
 if TYPE_CHECKING:
     from jsonschema.protocols import Validator
@@ -22,11 +27,33 @@ PATTERN_UNITS_MAX = 100_000
 
 def checker_of(place: Place) -> Validator:
     from jsonschema import Draft7Validator
-    from jsonschema.validators import extend, validator_for
+    from jsonschema.validators import validator_for
 
     chosen = validator_for(place.schema, default=Draft7Validator)
-    keywords = keywords_of(dict(chosen.VALIDATORS))
-    return extend(chosen, keywords)(place.schema, _resolver=place.resolver)
+    return _metered(chosen)(place.schema, _resolver=place.resolver)
+
+
+@cache
+def _metered(known: type[Validator]) -> type[Validator]:
+    """The validator of a draft, with keywords that take steps."""
+    from jsonschema.validators import extend, validator_for
+
+    made: type[Validator] = extend(known, keywords_of(dict(known.VALIDATORS)))
+
+    def evolve(self: Validator, **changes: Json) -> Validator:
+        """The library's leads to its own validators, without steps, where `$schema` stands."""
+        schema = changes.get("schema", self.schema)
+        kind = type(self)
+        if isinstance(schema, dict) and "$schema" in schema:
+            chosen = validator_for(schema, default=kind)
+            kind = kind if chosen is kind else _metered(chosen)
+        resolver = changes.get("_resolver", self._resolver)
+        if resolver is not self._resolver:
+            ALLOWANCE.get().take(len(resolver._base_uri) // CHARACTERS_PER_STEP)
+        return kind(schema, _resolver=resolver)
+
+    made.evolve = evolve
+    return made
 
 
 def check_patterns(schema: Json) -> None:

@@ -9,9 +9,11 @@ patterns are RE2's, `uniqueItems` looks at each item once, and what `unevaluated
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
+from decimal import Decimal
+from typing import TYPE_CHECKING, TypeGuard
 
 from kwire.schemas.formats import json_patterns
 from kwire.schemas.formats.json_parts import key
@@ -26,66 +28,88 @@ Keyword = Callable[["Validator", Json, Json, Json], "Iterator[ValidationError] |
 ALLOWANCE: ContextVar[Allowance] = ContextVar("allowance")
 """Of the document that is being checked."""
 CHARACTERS_PER_STEP = 64  # that a pattern looks at, or that a fault is told in
+INFINITE = (math.inf, -math.inf)
+BITS_PER_STEP = 1000  # of numbers that are divided
+UNITS_PER_STEP = 1000
+"""Of a pattern, at each character: RE2 goes through all of them where its memory is too small for
+what it would keep of them."""
 REFERENCE_STEPS = 10
 REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
+COMPARED = ("const", "enum")
 
 
 def keywords_of(known: dict[str, Keyword]) -> dict[str, Keyword]:
     """Those of a draft, with steps."""
     own: dict[str, Keyword] = {
         "additionalProperties": _additional_properties,
-        "multipleOf": _multiple_of(known.get("multipleOf")),
+        "divisibleBy": _multiple_of,
+        "multipleOf": _multiple_of,
         "pattern": _pattern,
         "patternProperties": _pattern_properties,
         "unevaluatedItems": _unevaluated_items,
         "unevaluatedProperties": _unevaluated_properties,
         "uniqueItems": _unique_items,
     }
-    return {
-        name: _metered(own.get(name, keyword), REFERENCE_STEPS if name in REFERENCES else 1)
-        for name, keyword in known.items()
-    }
+    return {name: _metered(name, own.get(name, keyword)) for name, keyword in known.items()}
 
 
-def _metered(keyword: Keyword, steps: int) -> Keyword:
-    now = ALLOWANCE.get
+def _metered(name: str, keyword: Keyword) -> Keyword:
+    now, is_reference, is_compared = ALLOWANCE.get, name in REFERENCES, name in COMPARED
 
     def metered(  # written out: it is called for each keyword of each value
-        validator: Validator, told: Json, value: Json, schema: Json
+        validator: Validator, keyword_value: Json, value: Json, schema: Json
     ) -> Iterator[ValidationError] | None:
         allowance = now()
-        cost, is_long = steps, False
-        if isinstance(told, (dict, list)):
-            cost += len(told)
+        cost, is_long = 1, False
+        if isinstance(keyword_value, (dict, list)):
+            cost += len(keyword_value)
+            is_long = True
+        elif isinstance(keyword_value, str):
+            is_long = len(keyword_value) > CHARACTERS_PER_STEP
+            if is_reference:
+                cost = _reference_steps(validator, keyword_value)
         if isinstance(value, (dict, list)):
             cost += len(value)
             is_long = True
+            if is_compared:
+                _take_comparisons(keyword_value if name == "enum" else [keyword_value], value)
         elif isinstance(value, str) and len(value) > CHARACTERS_PER_STEP:
             cost += len(value) // CHARACTERS_PER_STEP
             is_long = True
         allowance.left -= cost
         if allowance.left < 0:
             raise AllowanceSpentError
-        errors = keyword(validator, told, value, schema)
-        return _told(errors, allowance) if is_long and errors else errors
+        errors = keyword(validator, keyword_value, value, schema)
+        return _metered_errors(errors, allowance) if is_long and errors else errors
 
     return metered
 
 
-def _told(errors: Iterator[ValidationError], allowance: Allowance) -> Iterator[ValidationError]:
-    """Faults, which show the value."""
+def _metered_errors(
+    errors: Iterator[ValidationError], allowance: Allowance
+) -> Iterator[ValidationError]:
+    """Faults, which show the value and what the schema says."""
     for error in errors:
         allowance.take(len(error.message) // CHARACTERS_PER_STEP)
         yield error
 
 
+def _reference_steps(validator: Validator, reference: str) -> int:
+    """More where the address and its base are long, and for each part of a pointer."""
+    characters = len(reference) + len(validator._resolver._base_uri)
+    return REFERENCE_STEPS + characters // CHARACTERS_PER_STEP + reference.count("/")
+
+
 def matches(pattern: str, text: str) -> bool | None:
     """None where it is not known. AllowanceSpentError where the pattern is to be made ready, and
     the check is one on the loop."""
+    allowance = ALLOWANCE.get()
     try:
-        return json_patterns.matches(pattern, text, is_ready=ALLOWANCE.get().is_of_loop)
+        found = json_patterns.ready(pattern, is_made=allowance.is_of_loop)
     except json_patterns.NotReadyError:
         raise AllowanceSpentError from None
+    allowance.take(1 + len(text) * found.units // UNITS_PER_STEP)
+    return found.matches(text)
 
 
 def _take_all_of(value: Json) -> None:
@@ -98,21 +122,52 @@ def _take_all_of(value: Json) -> None:
             ahead += item.values() if isinstance(item, dict) else item
 
 
-def _multiple_of(known: Keyword | None) -> Keyword:
-    """An integer may be larger than any float."""
+def _take_comparisons(listed: Json, value: dict[str, Json] | list[Json]) -> None:
+    """What is of another length is not looked into."""
+    _take_all_of(value)
+    for one in listed if isinstance(listed, list) else ():
+        if isinstance(one, (dict, list)) and len(one) == len(value):
+            _take_all_of(one)
 
-    def multiple_of(
-        validator: Validator, divisor: Json, value: Json, schema: Json
-    ) -> Iterator[ValidationError]:
-        from jsonschema.exceptions import ValidationError
 
-        assert known is not None, "in every draft"
-        try:
-            yield from known(validator, divisor, value, schema) or ()
-        except OverflowError:
-            yield ValidationError(f"the number is too large to be a multiple of {divisor}")
+def _multiple_of(
+    validator: Validator, divisor: Json, value: Json, schema: Json
+) -> Iterator[ValidationError]:
+    """Of decimals, as they are written: 4.35 is a multiple of 0.01."""
+    from jsonschema.exceptions import ValidationError
 
-    return multiple_of
+    if not _is_number(value) or not _is_number(divisor) or divisor == 0:
+        return
+    if not _is_multiple(value, divisor):
+        yield ValidationError(f"{repr(value)[:100]} is not a multiple of {repr(divisor)[:100]}")
+
+
+def _is_number(value: Json) -> TypeGuard[int | float]:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _is_multiple(value: float, divisor: float) -> bool:
+    """Neither has more than some thousands of digits: as many as `json` reads of an integer, and
+    what a float may be."""
+    if value in INFINITE or divisor in INFINITE:
+        return False
+    digits, exponent = _decimal(value)
+    by_digits, by_exponent = _decimal(divisor)
+    least = min(exponent, by_exponent)
+    scaled: int = digits * 10 ** (exponent - least)
+    by: int = by_digits * 10 ** (by_exponent - least)
+    ALLOWANCE.get().take((scaled.bit_length() + by.bit_length()) // BITS_PER_STEP)
+    return scaled % by == 0
+
+
+def _decimal(number: float) -> tuple[int, int]:
+    """An integer, and the power of ten that it is to be multiplied with."""
+    if isinstance(number, int):
+        return number, 0
+    sign, digits, exponent = Decimal(repr(number)).as_tuple()
+    assert isinstance(exponent, int), "is finite"
+    found = int("".join(map(str, digits)))
+    return -found if sign else found, exponent
 
 
 def _unique_items(
@@ -140,21 +195,19 @@ def _pattern_properties(
 ) -> Iterator[ValidationError]:
     if isinstance(value, dict) and isinstance(patterns, dict):
         for pattern, below in patterns.items():
-            ALLOWANCE.get().take(len(value))
             for name, item in value.items():
                 if matches(pattern, name):
                     yield from validator.descend(item, below, path=name, schema_path=pattern)
 
 
 def _is_described(name: str, schema: dict[str, Json]) -> bool:
-    """Whether a name is one of `properties` or `patternProperties`."""
+    """Whether a name is one of `properties` or `patternProperties`, as far as is known."""
     properties, patterns = schema.get("properties"), schema.get("patternProperties")
     if isinstance(properties, dict) and name in properties:
         return True
     if not isinstance(patterns, dict):
         return False
-    ALLOWANCE.get().take(len(patterns))
-    return any(matches(pattern, name) for pattern in patterns)
+    return any(matches(pattern, name) is not False for pattern in patterns)
 
 
 def _additional_properties(
@@ -197,6 +250,7 @@ def _in_place(
     for keyword in REFERENCES:
         reference = schema.get(keyword)
         if isinstance(reference, str) and keyword in validator.VALIDATORS:
+            ALLOWANCE.get().take(_reference_steps(validator, reference))
             found = (
                 lookup_recursive_ref(validator._resolver)
                 if keyword == "$recursiveRef"

@@ -15,6 +15,8 @@ from kwire.schemas.validation.allowance import Allowance
 from kwire.schemas.validation.avro_bytes import UndecodableError, check
 from kwire.schemas.validation.message_indexes import read_indexes
 
+BYTES_PER_STEP = 64
+NAMED_BYTES_MAX, NAMED_MAX = 2048, 10  # where required fields are missing
 Decode = Callable[[bytes, int, Allowance], None]
 """`decode(data, start, allowance)` raises UndecodableError, and AllowanceSpentError."""
 
@@ -38,6 +40,16 @@ def prepared(schema: Parsed) -> Prepared:
     if schema.schema_type == "PROTOBUF":
         return _protobuf(schema)
     raise InvalidSchema(f"Schemas of type {schema.schema_type} are not validated")
+
+
+def _take_size(size_bytes: int, allowance: Allowance) -> None:
+    """Of what a library reads at once."""
+    if size_bytes > allowance.read_bytes_max:
+        raise UndecodableError(
+            f"it has {size_bytes} bytes, of at most {allowance.read_bytes_max} "
+            "that are checked by a schema of JSON or Protobuf"
+        )
+    allowance.take(size_bytes // BYTES_PER_STEP)
 
 
 def _avro(schema: Parsed) -> Prepared:
@@ -66,6 +78,7 @@ def _json(schema: Parsed) -> Prepared:
     checker = checker_of(schema.root)
 
     def decode(data: bytes, start: int, allowance: Allowance) -> None:
+        _take_size(len(data) - start, allowance)
         check_document(checker, document_of(data[start:]), allowance)
 
     return Prepared(lambda data, start: schema.record_name, decode)
@@ -88,9 +101,15 @@ def _protobuf(schema: Parsed) -> Prepared:
 
     def decode(data: bytes, start: int, allowance: Allowance) -> None:
         found = read_indexes(data, start)
+        _take_size(len(data) - found.end, allowance)
         try:
-            GetMessageClass(found.message(first)).FromString(bytes(data[found.end :]))
+            message = GetMessageClass(found.message(first)).FromString(bytes(data[found.end :]))
         except DecodeError:
             raise UndecodableError("it is no message of the schema") from None
+        if not message.IsInitialized():
+            # All of them are found at once, which takes long where there are many.
+            is_short = len(data) - found.end <= NAMED_BYTES_MAX
+            names = ", ".join(message.FindInitializationErrors()[:NAMED_MAX]) if is_short else ""
+            raise UndecodableError(f"required fields are missing: {names}".removesuffix(": "))
 
     return Prepared(name, decode, has_one_name=False)

@@ -113,9 +113,49 @@ def test_a_write_to_a_slow_disk_waits_in_its_order_and_holds_nobody_up() -> None
     assert not any(info.written.done for info in appended)
     world.disk.write_delay_ms = 0
     appended.append(world.append(value=b"later"))
-    world.scheduler.advance(1)
+    world.scheduler.turn()
     assert [info.written.error() for info in appended] == [None, None, None]
     assert [value for _, value in read_all(world.log)] == [b"value", b"x" * 100_000, b"later"]
     last = world.append(value=b"at once")
     world.scheduler.turn()
     assert last.written.done
+
+
+def test_a_slow_disk_that_is_fast_again_holds_no_later_write_up() -> None:
+    """The timer of the first write stayed, and whatever came behind it waited with it."""
+    world = World()
+    world.disk.write_delay_ms = 60_000
+    first = world.append()
+    world.scheduler.turn()
+    assert not first.written.done
+    world.disk.write_delay_ms = 0
+    second = world.append(value=b"later")
+    world.scheduler.turn()
+    assert (first.written.done, second.written.done) == (True, True)
+    assert not any(timer.callback for timer in world.scheduler.timers)
+    world.disk.write_delay_ms = 1000
+    third = world.append(value=b"slow")
+    world.scheduler.advance(999)
+    assert not third.written.done
+    world.log.write_tail()
+    fourth = world.append(value=b"slow too")
+    world.scheduler.advance(1)
+    assert (third.written.done, fourth.written.done) == (True, False), "a delay of its own"
+    world.scheduler.advance(999)
+    assert fourth.written.done
+
+
+def test_what_waits_for_a_slow_disk_is_bounded() -> None:
+    """Everything that clients sent within the delay was held in memory."""
+    world = World()
+    world.disk.write_delay_ms = 60_000
+    large = world.log.append_as_leader(client_batch(value=b"x" * 300_000), leader_epoch=0)
+    world.scheduler.turn()
+    assert not large.written.done, "one that waits alone may have any size"
+    sent = [world.append(value=b"y" * 50_000) for _ in range(9)]
+    world.scheduler.turn()
+    assert large.written.done
+    held = sum(not info.written.done for info in sent)
+    assert 0 < held <= 5
+    world.scheduler.advance(60_000)
+    assert [len(value or b"") for _, value in read_all(world.log)] == [300_000] + [50_000] * 9

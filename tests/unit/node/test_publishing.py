@@ -20,7 +20,8 @@ class World:
     def __init__(self) -> None:
         self.turns: list[Callable[[], None]] = []
         self.told: list[str] = []
-        self.publishing = Publishing(self)
+        self.fatal: list[str] = []
+        self.publishing = Publishing(self, self.fatal.append)
         self.publishing.add(lambda delta, image: self.told.append(f"first {image.epoch}"))
         self.publishing.add_follower(self.follow)
         self.publishing.add_follower(lambda delta, image: self.told.append("second"))
@@ -82,14 +83,33 @@ def test_a_large_change_takes_turns_and_the_next_one_waits_behind_it(world: Worl
     assert not world.turns
 
 
-def test_a_follower_that_fails_does_not_hold_up_the_next_change(world: World) -> None:
+def test_a_change_that_cannot_be_followed_ends_the_node(world: World) -> None:
     world.publish(100)
     world.publish(1)
     for _ in range(98):
         world.turn()
-    with pytest.raises(ValueError, match="hundredth"):
-        world.turn()
-    assert world.turn() == ["slice 0 of 1", "second"]
+    assert world.fatal == []
+    assert world.turn() == []
+    assert world.fatal == [
+        "a change of the metadata cannot be followed: ValueError('the hundredth slice')"
+    ]
+    assert world.turn() == [], "what comes behind it is not followed either"
+
+
+def test_the_offset_that_is_followed_is_behind_that_of_the_image(world: World) -> None:
+    image = MetadataImage()
+    image.offset, image.epoch = 10, 1
+    world.publishing.publish(MetadataDelta(), image)
+    assert world.publishing.followed_offset(image) == 10
+    image.offset, image.epoch = 20, 2
+    world.publishing.publish(MetadataDelta(), image)
+    image.offset, image.epoch = 30, 1
+    world.publishing.publish(MetadataDelta(), image)
+    assert world.publishing.followed_offset(image) == 10
+    world.turn()
+    assert world.publishing.followed_offset(image) == 20
+    world.turn()
+    assert world.publishing.followed_offset(image) == 30
 
 
 def test_a_closed_node_follows_nothing_and_nobody_waits(world: World) -> None:

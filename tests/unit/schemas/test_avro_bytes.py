@@ -16,7 +16,8 @@ import avro.io
 import avro.schema
 
 from kwire.schemas.formats import avro_json
-from kwire.schemas.validation.allowance import Allowance, AllowanceSpentError
+from kwire.schemas.formats.json_text import Json
+from kwire.schemas.validation.allowance import Allowance, AllowanceSpentError, of_record
 from kwire.schemas.validation.avro_bytes import UndecodableError, check
 
 STEPS = 10**9
@@ -119,11 +120,10 @@ def test_a_million_items_of_no_bytes_are_not_looked_at(items: str) -> None:
         ('["null","int"]', b"\4", "none of the 2 branches"),
         ('{"type":"enum","name":"E","symbols":["A"]}', b"\2", "none of the 1 symbols"),
         ('{"type":"array","items":"null"}', b"\x80\x80\x80\x80\x80\x40\0", "items"),
-        (WIDE, b"", "too many values"),
         (
             '{"type":"record","name":"N","fields":[{"name":"n","type":["N"]}]}',
             bytes(900),
-            "too deep",
+            "deeper than 200 levels",
         ),
     ],
 )
@@ -147,3 +147,28 @@ def test_more_values_than_the_allowance_has_are_not_looked_at() -> None:
     schema = avro.schema.parse('{"type":"array","items":"int"}')
     with pytest.raises(AllowanceSpentError):
         check(schema, b"\xc8\x01" + bytes(100) + b"\0", 0, Allowance(50))
+
+
+def test_a_record_of_many_nulls_is_one() -> None:
+    """It has no bytes, and 2,000 values."""
+    schema = avro.schema.parse(WIDE)
+    check(schema, b"", 0, Allowance(of_record(0)))
+    with pytest.raises(AllowanceSpentError):
+        check(schema, b"", 0, Allowance(2000))
+
+
+def test_a_linked_list_is_read_as_deep_as_it_is_written() -> None:
+    """Each link is a record and a union."""
+    fields = [{"name": "next", "type": ["null", "N"]}]
+    schema = avro.schema.parse(json.dumps({"type": "record", "name": "N", "fields": fields}))
+    value: Json = {"next": None}
+    for _ in range(avro_json.DEPTH_MAX // 2 - 1):
+        value = {"next": {"N": value}}
+    data = avro_json.encoded(schema, value)
+    check(schema, data, 0, Allowance(of_record(len(data))))
+    assert avro_json.decoded(schema, data) == value
+    too_deep = {"next": {"N": value}}
+    with pytest.raises(UndecodableError, match="it nests deeper than 200 levels"):
+        check(schema, b"\x02" + data, 0, Allowance(of_record(len(data))))
+    with pytest.raises(avro_json.NoDatumError, match="it nests deeper than 200 levels"):
+        avro_json.encoded(schema, too_deep)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 
 import pytest
@@ -12,9 +13,14 @@ pytest.importorskip("jsonschema")
 
 from kwire.schemas.formats import InvalidSchema, json_patterns, parse
 from kwire.schemas.formats.json_text import Json
-from kwire.schemas.validation.allowance import Allowance, AllowanceSpentError, of_record
+from kwire.schemas.validation.allowance import (
+    READ_BYTES_MAX,
+    Allowance,
+    AllowanceSpentError,
+    of_record,
+)
 from kwire.schemas.validation.avro_bytes import UndecodableError
-from kwire.schemas.validation.prepared import prepared
+from kwire.schemas.validation.prepared import BYTES_PER_STEP, prepared
 
 
 def check(schema: Json, document: Json) -> None:
@@ -109,6 +115,36 @@ def test_no_keyword_matches_a_pattern_in_exponential_time(schema: Json, document
         check(schema, document)
 
 
+DRAFT_3 = "http://json-schema.org/draft-03/schema#"
+DRAFT_7 = "http://json-schema.org/draft-07/schema#"
+EVIL: Json = {"pattern": EXPLODING}
+
+
+@pytest.mark.parametrize("draft", [LATEST, EARLIER, DRAFT_7, "urn:unknown"])
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"properties": {"a": EVIL}},
+        {"allOf": [{"properties": {"a": EVIL}}]},
+        {"patternProperties": {"^a": {"not": {"not": EVIL}}}},
+        {"$ref": "#/definitions/a", "definitions": {"a": {"additionalProperties": EVIL}}},
+        {"$ref": "other"},
+    ],
+)
+def test_a_schema_with_a_draft_of_its_own_in_another_takes_steps(
+    schema: dict[str, Json], draft: str
+) -> None:
+    """Python's `re` needs 2^5000 steps."""
+    own = json.loads(json.dumps(schema).replace('{"pattern"', f'{{"$schema":"{draft}","pattern"'))
+    other = parse("JSON", json.dumps({"$schema": draft, "properties": {"a": EVIL}}), {})
+    one = prepared(parse("JSON", json.dumps({"$schema": LATEST, **own}), {"other": other}))
+    data = json.dumps({"a": "a" * 5000 + "b"}).encode()
+    with pytest.raises(UndecodableError, match=r"does not match|^\$\.a: .aaaa"):
+        one.decode(data, 0, Allowance(of_record(len(data))))
+    with pytest.raises(AllowanceSpentError):
+        one.decode(data, 0, Allowance(20))
+
+
 def doubling(keyword: str) -> Json:
     """2^40 ways lead to the last definition, by references in the place of a keyword."""
     names: dict[str, Json] = {
@@ -152,7 +188,20 @@ def test_what_takes_long_is_given_up(schema: Json, document: Json) -> None:
 @pytest.mark.parametrize(
     ("schema", "text", "why"),
     [
-        ({"multipleOf": 0.01}, "1" + "0" * 400, "too large to be a multiple"),
+        ({"multipleOf": 0.01}, "1" + "0" * 400, None),
+        ({"multipleOf": 0.5}, "1" * 400, None),
+        ({"multipleOf": 7}, "1" + "0" * 400, "is not a multiple of 7"),
+        ({"multipleOf": 0.01}, "4.35", None),
+        ({"multipleOf": 0.01}, "-19.99", None),
+        ({"multipleOf": 0.01}, "19.995", "is not a multiple of 0.01"),
+        ({"multipleOf": 0.1}, "0.3", None),
+        ({"multipleOf": 0.1}, "[true]", None),
+        ({"multipleOf": 1e-300}, "1e300", None),
+        ({"multipleOf": 0.123456789}, "1e308", "is not a multiple"),
+        ({"multipleOf": 2}, "1e400000", "inf is not a multiple of 2"),
+        ({"multipleOf": 2}, "4.0", None),
+        ({"$schema": DRAFT_3, "divisibleBy": 0.01}, "4.35", None),
+        ({"allOf": [{"$ref": "#/x"}], "x": {"multipleOf": 0}}, "1", None),
         ({"multipleOf": 0.5}, "1e300", None),
         ({"type": "integer"}, "1" + "0" * 4000, None),
         ({}, "1" + "0" * 5000, "no JSON"),
@@ -182,6 +231,143 @@ def test_patterns_that_take_long_to_make_ready_are_not_matched_on_the_loop() -> 
         one.decode(b'"ABC"', 0, on_loop)
     assert json_patterns.matches("[a-z]{1,900}" * 5, "abc") is None
     assert json_patterns.matches(r"^\p{L}{1,50}$", "abc") is True
+
+
+WIDE = [f"^(?:[ab]*a[ab]{{800}}{end})" for end in "cdef"]
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"patternProperties": dict.fromkeys(WIDE, True)},
+        {"patternProperties": dict.fromkeys(WIDE, True), "additionalProperties": {}},
+        {
+            "$schema": LATEST,
+            "patternProperties": dict.fromkeys(WIDE, True),
+            "unevaluatedProperties": {},
+        },
+        {"propertyNames": {"allOf": [{"pattern": pattern} for pattern in WIDE[:1]] * 4}},
+    ],
+)
+def test_a_name_takes_steps_by_its_length_and_by_the_size_of_patterns(schema: Json) -> None:
+    """RE2 takes 40 ms for each of these: 3,000 characters, at each of which 800 may come next."""
+    name = "ab" * 1500
+    one = prepared(parse("JSON", json.dumps(schema), {}))
+    allowance = Allowance(1_000_000)
+    with contextlib.suppress(UndecodableError):
+        one.decode(json.dumps({name: 1}).encode(), 0, allowance)
+    assert 1_000_000 - allowance.left > len(name) * 800 // 1000
+
+
+@pytest.mark.parametrize("keyword", ["additionalProperties", "unevaluatedProperties"])
+@pytest.mark.parametrize("pattern", ["^(?!x)a", "^[a-z]{1,900}" * 3])
+def test_a_pattern_that_is_not_known_refuses_no_name(keyword: str, pattern: str) -> None:
+    schema: Json = {"$schema": LATEST, "patternProperties": {pattern: False}, keyword: False}
+    check(schema, {"a": 1})
+    with pytest.raises(UndecodableError, match="not allowed"):
+        check({"$schema": LATEST, "patternProperties": {"^b": {}}, keyword: False}, {"a": 1})
+
+
+def test_a_short_pattern_takes_few_steps() -> None:
+    allowance = Allowance(1000)
+    prepared(parse("JSON", '{"pattern":"^[a-z]+$"}', {})).decode(
+        b'"' + b"a" * 1000 + b'"', 0, allowance
+    )
+    assert allowance.left > 950
+
+
+@pytest.mark.parametrize("keyword", ["$ref", "$id", "$dynamicRef"])
+def test_an_address_is_not_long(keyword: str) -> None:
+    """It is taken apart each time that it is followed."""
+    text = json.dumps({"$schema": LATEST, "not": {keyword: "#" + "/a" * 1000}})
+    with pytest.raises(InvalidSchema, match=rf"\{keyword} has 2001 characters, of at most 2000: #"):
+        parse("JSON", text, {})
+
+
+@pytest.mark.parametrize("keyword", ["items", "unevaluatedItems"])
+def test_a_reference_takes_steps_by_its_length_and_parts(keyword: str) -> None:
+    inner: Json = True
+    for _ in range(90):
+        inner = {"a": inner}
+    base = "https://example.org/" + "b" * 1900
+    schema: Json = {
+        "$schema": LATEST,
+        "$id": base,
+        "$defs": inner,
+        keyword: {"$ref": "#/$defs" + "/a" * 90},
+    }
+    allowance = Allowance(100_000)
+    one = prepared(parse("JSON", json.dumps(schema), {}))
+    one.decode(json.dumps([1] * 100).encode(), 0, allowance)
+    assert 100_000 - allowance.left > 100 * (90 + 1900 // 64)
+
+
+def test_a_base_that_grows_takes_steps() -> None:
+    """`$id` below `$id`: each makes the address of what is below it longer."""
+    schema: dict[str, Json] = {"type": "integer"}
+    document: Json = 1
+    for _ in range(30):
+        schema = {"$id": "b" * 1900 + "/", "properties": {"a": schema}}
+        document = {"a": document}
+    allowance = Allowance(100_000)
+    check_with = prepared(parse("JSON", json.dumps({"$schema": LATEST, **schema}), {}))
+    check_with.decode(json.dumps(document).encode(), 0, allowance)
+    assert 100_000 - allowance.left > sum(1900 * at // 64 for at in range(30))
+
+
+@pytest.mark.parametrize("keyword", ["const", "enum"])
+def test_what_is_compared_takes_steps_for_all_that_is_in_it(keyword: str) -> None:
+    document: Json = [[[at] * 100 for at in range(10)]]
+    schema: Json = {keyword: [document] if keyword == "enum" else document}
+    allowance = Allowance(10_000)
+    prepared(parse("JSON", json.dumps(schema), {})).decode(
+        json.dumps(document).encode(), 0, allowance
+    )
+    assert 10_000 - allowance.left > 1000
+    with pytest.raises(UndecodableError, match=r"^\$: \[\[\["):
+        check(schema, [[[at] * 100 for at in range(9)] + [[9] * 99 + [8]]])
+
+
+def test_each_value_of_an_enum_that_may_be_equal_takes_steps() -> None:
+    values: Json = [[[1] * 100 + [at]] for at in range(100)]
+    allowance = Allowance(20_000)
+    one = prepared(parse("JSON", json.dumps({"enum": values}), {}))
+    one.decode(json.dumps([[1] * 100 + [99]]).encode(), 0, allowance)
+    assert 20_000 - allowance.left > 100 * 100
+
+
+def test_faults_that_show_much_of_the_schema_take_steps() -> None:
+    """The library writes one for each item that is no such."""
+    schema: Json = {"contains": {"not": {"title": "x" * 100_000}}}
+    allowance = Allowance(1_000_000)
+    one = prepared(parse("JSON", json.dumps(schema), {}))
+    with pytest.raises(UndecodableError, match="None of"):
+        one.decode(json.dumps([1] * 100).encode(), 0, allowance)
+    assert 1_000_000 - allowance.left > 100 * 100_000 // 64
+
+
+PROTO = 'syntax = "proto3"; message M { repeated M next = 1; bytes text = 2; }'
+
+
+@pytest.mark.parametrize(
+    ("kind", "schema", "start", "head"),
+    [("JSON", "true", b'"', b'"'), ("PROTOBUF", PROTO, b"\0\x12\xfc\xff\x3f", b"")],
+)
+def test_the_size_of_what_is_read_at_once_is_bounded(
+    kind: str, schema: str, start: bytes, head: bytes
+) -> None:
+    """Whatever it is read into: no other thread runs meanwhile."""
+    one = prepared(parse(kind, schema, {}))
+    size = READ_BYTES_MAX - len(start) - len(head) + (kind == "PROTOBUF")
+    data = start + b"a" * size + head
+    steps = READ_BYTES_MAX // BYTES_PER_STEP
+    one.decode(b"head!" + data, 5, Allowance(2 * steps))
+    with pytest.raises(AllowanceSpentError):
+        one.decode(b"head!" + data, 5, Allowance(steps - 1))
+    with pytest.raises(UndecodableError, match="it has 1048577 bytes, of at most 1048576 that"):
+        one.decode(b"head!" + data + b" ", 5, Allowance(2 * steps))
+    if kind == "JSON":
+        one.decode(b"head!" + data + b" ", 5, Allowance(2 * steps, read_bytes_max=2_000_000))
 
 
 def test_a_schema_whose_patterns_take_long_together_is_refused() -> None:
