@@ -94,7 +94,7 @@ class Partition:
         "_awaited",
         "_commit_callbacks",
         "_commit_order",
-        "_shared_write",
+        "_shared_writes",
         "_unseen",
         "data_listeners",
         "index",
@@ -125,7 +125,7 @@ class Partition:
         self._commit_order = 0
         self._unseen: deque[tuple[int, int]] = deque()  # (end offset, bytes) above the mark
         self._awaited: Pending[None] | None = None  # the write that the last append waits for
-        self._shared_write = SharedWrite(0, 0, 0)  # that one
+        self._shared_writes: list[SharedWrite] = []  # under way; the newest is that one
 
     def __repr__(self) -> str:
         return f"Partition({self.topic}-{self.index})"
@@ -240,7 +240,7 @@ class Partition:
 
     def share_write(self, waiter: WriteWaiter) -> None:
         """Hear of the write that the last append waits for."""
-        self._shared_write.waiters.append(waiter)
+        self._shared_writes[-1].waiters.append(waiter)
 
     @property
     def write_under_way(self) -> Pending[None] | None:
@@ -262,12 +262,13 @@ class Partition:
     def _await(self, written: Pending[None], first: int, end: int, size_bytes: int) -> None:
         """Take notice of a write once, however many appends share it: one behind the other."""
         if written is self._awaited:
-            shared = self._shared_write
+            shared = self._shared_writes[-1]
             shared.end = end
             shared.size_bytes += size_bytes
             return
         self._awaited = written
-        self._shared_write = shared = SharedWrite(first, end, size_bytes)
+        shared = SharedWrite(first, end, size_bytes)
+        self._shared_writes.append(shared)
         written.add_done_callback(lambda done: self._write_done(done, shared))
 
     def effective_min_isr(self) -> int:
@@ -279,6 +280,7 @@ class Partition:
     def _write_done(self, done: Pending[None], shared: SharedWrite) -> None:
         if done is self._awaited:
             self._awaited = None
+        self._shared_writes.remove(shared)
         if done.error() is None:
             self._written(shared.first, shared.end, shared.size_bytes)
             if shared.waiters:
@@ -354,10 +356,13 @@ class Partition:
     ) -> CommitCallback | None:
         """Run `callback(code)` when the high watermark reaches `offset`, or we lead no more.
 
-        None when it already has; the callback then was not and will not be called.
+        None when it already has; the callback then was not and will not be called. Raises
+        NOT_LEADER_OR_FOLLOWER where nobody would tell it: we do not lead.
         """
         if self.state.high_watermark >= offset:
             return None
+        if not self.is_leader:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         self._commit_order += 1
         waiting = CommitCallback(offset, self.state.leader_epoch, self._commit_order, callback)
         heapq.heappush(self._commit_callbacks, waiting)
@@ -579,8 +584,8 @@ class Partition:
     def end_waiting(self, code: ErrorCode) -> None:
         """Everybody who waits here is answered with `code`."""
         callbacks, self._commit_callbacks = self._commit_callbacks, []
-        if self._awaited is not None:
-            self._shared_write.end_commits(code)
+        for shared in list(self._shared_writes):
+            shared.end_commits(code)
         for waiting in sorted(callbacks):
             waiting.run(code)
         if self.on_low_watermark:

@@ -108,6 +108,9 @@ class ReplyingConnection(PausedConnection):
 
     def answer_generally(self, place: Slot, answer: Pending[Response]) -> None:
         """A place, which has its `context` by now, gets another answer."""
+        if self._closed:
+            answer.cancel()  # nobody gets it, and nobody else would free what waits for it
+            return
         place.pending = answer
         answer.add_done_callback(partial(self._pending_done, place))
 

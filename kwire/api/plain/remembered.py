@@ -9,6 +9,9 @@ from kwire.protocol.request_frames import CORRELATION_ID, SAID
 from kwire.server.context import Connection
 from kwire.server.request_counts import PLAIN, SEEN, RequestCounts
 
+ASKED_BYTES_MAX = 4096
+"""Of a request; one with more is not looked at."""
+
 Frame: TypeAlias = tuple[bytes, bytes]
 """A frame: what is in front of its correlation id, and what is behind it."""
 
@@ -31,6 +34,8 @@ class RememberedRequest:
 
     def __call__(self, connection: Connection, body: memoryview) -> bytes | None:
         """The frame of the answer, or None."""
+        if len(body) > ASKED_BYTES_MAX:
+            return None
         turn_s = connection.turn_s
         started_ns = ticks_ns() if turn_s >= self._counts.due_s else 0
         asked = body[SAID].tobytes()

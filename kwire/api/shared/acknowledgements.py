@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from kwire.pending import Answer, Pending
 from kwire.protocol import messages as m
-from kwire.protocol.errors import ErrorCode
+from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.replica.partition import Partition
 from kwire.replica.traffic import Traffic
 from kwire.replica.waiting import CommitCallback
@@ -62,7 +62,14 @@ class Acknowledgements(Pending[Outcome]):
         is `written`, as with Apache Kafka: a slow disk makes an answer late, and no error."""
         self._count += 1
         key = self._count
-        waiter = partition.wait_for_commit(end, lambda code: self._committed(key, partition, code))
+        try:
+            waiter = partition.wait_for_commit(
+                end, lambda code: self._committed(key, partition, code)
+            )
+        except KafkaError as error:  # appended, and not led here any more
+            result.error_code = int(error.code)
+            self.has_failed = True
+            return
         if waiter is not None:
             self._open[key] = result, waiter, partition.traffic
             if not written.done:

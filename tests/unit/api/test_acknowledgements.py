@@ -116,6 +116,20 @@ def test_a_commit_answers(
     assert waiting.has_failed == (told != ErrorCode.NONE)
 
 
+def test_what_is_led_elsewhere_when_its_commit_is_to_be_waited_for_answers_at_once(
+    waiting: Acknowledgements,
+) -> None:
+    class Elsewhere(Committing):
+        def wait_for_commit(self, end: int, callback: Callable[[ErrorCode], None]) -> Committing:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    partition: Any = Elsewhere()
+    result = Result()
+    waiting.wait_for_commit(result, partition, 5, WRITTEN)
+    assert isinstance(waiting.outcome(-1, 100), m.ProduceResponse)
+    assert (result.error_code, waiting.has_failed) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, True)
+
+
 def test_the_end_of_its_time_answers_and_forgets(
     waiting: Acknowledgements, deadlines: Deadlines
 ) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from kwire.api.plain.metadata import PARTITIONS_MAX, PlainMetadata
+from kwire.api.plain.remembered import ASKED_BYTES_MAX
 from kwire.kraft.images.metadata_image import MetadataDelta, MetadataImage
 from kwire.protocol import messages as m
 from kwire.protocol.frame import encode_request
@@ -47,11 +48,11 @@ class Road:
         topic = m.MetadataResponse.MetadataResponseTopic(name="t", partitions=[])
         return m.MetadataResponse(topics=[topic])
 
-    def ask(self, name: str = "t") -> bytes | None:
+    def ask(self, name: str = "t", client_id: str = "test") -> bytes | None:
         connection: Any = SimpleNamespace(turn_s=1.0)
         topic = m.MetadataRequest.MetadataRequestTopic(name=name)
         request = m.MetadataRequest(topics=[topic])
-        frame = b"".join(encode_request(KEY, VERSION, 7, "test", request))
+        frame = b"".join(encode_request(KEY, VERSION, 7, client_id, request))
         return self._road(connection, memoryview(frame)[4:])
 
 
@@ -67,3 +68,11 @@ def test_what_is_not_remembered_is_not_made_either(partitions: int, name: str) -
     road = Road(partitions)
     assert road.ask(name) is None
     assert road.handled == 0
+
+
+def test_a_large_request_is_not_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    road = Road(1)
+    decoded: list[str] = []
+    monkeypatch.setattr(m.MetadataRequest, "decode_from", lambda *_: decoded.append("it"))
+    assert road.ask(client_id="c" * ASKED_BYTES_MAX) is None
+    assert decoded == []

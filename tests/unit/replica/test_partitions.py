@@ -98,6 +98,17 @@ def test_a_cancelled_waiter_is_not_told(world: World) -> None:
     assert told == []
 
 
+def test_nobody_waits_for_commits_of_a_partition_that_is_not_led_here(world: World) -> None:
+    """Nobody would be told: a leadership that ends has told all who waited."""
+    world.create([1, 2])
+    world.append()
+    world.scheduler.turn()
+    partition, told = world.partition(), list[ErrorCode]()
+    world.change(leader=2)
+    refused = code_of(lambda: partition.wait_for_commit(1, told.append))
+    assert (refused, told) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, [])
+
+
 def test_too_few_in_sync_replicas_refuse_acks_all_only(world: World) -> None:
     world.configs["t"] = LogConfig(min_insync_replicas=2)
     world.create([1, 2])

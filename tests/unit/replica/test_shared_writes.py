@@ -94,6 +94,23 @@ def test_a_deleted_partition_has_no_commits_any_more_but_its_writes(world: World
     assert (written.heard, committed.heard) == (["written"], ["UNKNOWN_TOPIC_OR_PARTITION"])
 
 
+def test_who_waits_for_an_older_write_hears_of_the_partition_s_end_too(world: World) -> None:
+    """Its flush, which was asked for meanwhile, is under way; another append waits for the next.
+    Who had acks=-1 in the older one waited on a partition that nobody leads, to its time's end."""
+    lead(world, 1)
+    written, committed = usual(world, 1), usual(world, -1)
+    world.configs["t"] = LogConfig(flush_messages=1)
+    world.replicas.configure("t")
+    world.scheduler.turn()
+    assert (written.heard, committed.heard) == ([], []), "written, and not flushed"
+    world.append(acks=1)
+    world.partition().end_waiting(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    assert (written.heard, committed.heard) == ([], ["NOT_LEADER_OR_FOLLOWER"])
+    for _ in range(4):
+        world.scheduler.turn()
+    assert (written.heard, committed.heard) == (["written"], ["NOT_LEADER_OR_FOLLOWER"])
+
+
 def test_a_failed_write_is_told_to_all(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     lead(world, 1)
     waiting = [usual(world, acks) for acks in (1, -1)]

@@ -1,4 +1,4 @@
-"""A plain road that fails ends its connection and nothing else."""
+"""A plain road that fails ends its connection and nothing else; what ends behind it is freed."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import logging
 
 import pytest
 
+from kwire.pending import Pending
 from kwire.protocol import messages as m
 from kwire.protocol.frame import encode_request
-from kwire.server.context import RequestContext
+from kwire.server.context import RequestContext, Response
 from kwire.server.dispatch import Route
-from kwire.server.plain_requests import PlainRequests
+from kwire.server.plain_requests import LaterAnswer, PlainRequests
+from kwire.server.request_counts import RequestCounts
 from tests.support.connections import ConnectionUnderTest
 
 HEARTBEAT = 12
@@ -49,3 +51,17 @@ def test_a_road_that_fails_closes_its_connection(caplog: pytest.LogCaptureFixtur
     failed = [each for each in caplog.records if "a plain road failed" in each.getMessage()]
     assert len(failed) == 1, "the third request is not executed"
     assert "API key 12 version 3" in failed[0].getMessage()
+
+
+def test_what_becomes_unusual_behind_a_connection_s_end_is_waited_for_by_nobody() -> None:
+    """The end of a connection cancels what it waits for; this came later, and waited on."""
+    under_test = ConnectionUnderTest(None)
+    connection = under_test.connection
+    place = LaterAnswer(connection, RequestCounts(HEARTBEAT), 3, b"")
+    connection.take_place(place)
+    connection.connection_lost(None)
+    freed: list[str] = []
+    answer: Pending[Response] = Pending(lambda: freed.append("what waits for the commit"))
+    place.send_generally(RequestContext(connection._parts, connection, 12, 3, 1, None), answer)
+    assert freed == ["what waits for the commit"]
+    assert bytes(under_test.transport.written) == b""
