@@ -51,7 +51,7 @@ class KnownCommit:
 class PlainCommits:
     """OffsetCommits of one connection, which remembers them without their numbers."""
 
-    __slots__ = ("_changes", "_counts", "_heads", "_parts", "_version")
+    __slots__ = ("_counts", "_heads", "_parts", "_version")
 
     answers_later = True
 
@@ -60,15 +60,13 @@ class PlainCommits:
         self._counts = counts
         self._version = version
         self._heads: SaidHeads[KnownCommit] = SaidHeads(SHAPES_MAX)
-        self._changes = -1
 
     def __call__(self, connection: PlainConnection, body: memoryview) -> bytes | None:
         """See `PlainRoad`."""
         counts, parts, heads = self._counts, self._parts, self._heads
         started_ns = ticks_ns() if connection.turn_s >= counts.due_s else 0
-        if self._changes != parts.described_topics.changes:
-            heads.clear()
-            self._changes = parts.described_topics.changes
+        if heads.changes != parts.described_topics.changes:
+            heads.clear(parts.described_topics.changes)
         is_new = False
         known = heads.known.get(body[SAID_START : heads.end].tobytes())
         if known is None and (known := heads.found(body)) is None:

@@ -28,7 +28,7 @@ WRITTEN: Pending[None] = Pending.completed(None)
 class PlainProduces:
     """Produce requests of one connection, which remembers what stands in front of the batch."""
 
-    __slots__ = ("_changes", "_counts", "_heads", "_parts", "_version")
+    __slots__ = ("_counts", "_heads", "_parts", "_version")
 
     answers_later = True
 
@@ -37,16 +37,14 @@ class PlainProduces:
         self._counts = counts
         self._version = version
         self._heads: SaidHeads[ProduceHead] = SaidHeads(HEADS_MAX)
-        self._changes = -1
 
     def __call__(self, connection: PlainConnection, body: memoryview) -> bytes | None:
         """See `PlainRoad`."""
         counts = self._counts
         started_ns = ticks_ns() if connection.turn_s >= counts.due_s else 0
         parts, heads = self._parts, self._heads
-        if self._changes != parts.described_topics.changes:
-            heads.clear()
-            self._changes = parts.described_topics.changes
+        if heads.changes != parts.described_topics.changes:
+            heads.clear(parts.described_topics.changes)
         is_new = False
         head = heads.known.get(body[SAID_START : heads.end].tobytes())
         if head is None and (head := heads.found(body)) is None:

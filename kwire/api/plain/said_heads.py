@@ -26,13 +26,15 @@ class SaidHeads(Generic[Known]):
     """At most `count_max` heads with what is known of each; the oldest gives way to a new one.
 
     A request that begins as the last one did is found in `known` at
-    `body[SAID_START : heads.end].tobytes()`, any other one by `found`.
+    `body[SAID_START : heads.end].tobytes()`, any other one by `found`. What is known holds while
+    `DescribedTopics.changes` is `changes`; who sees another number there clears it.
     """
 
-    __slots__ = ("_count_max", "_ends", "_in_vain", "_not_asked", "end", "known")
+    __slots__ = ("_count_max", "_ends", "_in_vain", "_not_asked", "changes", "end", "known")
 
     def __init__(self, count_max: int) -> None:
         self._count_max = count_max
+        self.changes = -1
         self.known: dict[bytes, Known] = {}
         self.end = SAID_START  # of the last request's head
         self._ends: tuple[int, ...] = ()
@@ -71,8 +73,9 @@ class SaidHeads(Generic[Known]):
         self.end = SAID_START + len(head)
         self._ends = tuple(dict.fromkeys(SAID_START + len(each) for each in self.known))
 
-    def clear(self) -> None:
-        """Nothing that is known holds any more."""
+    def clear(self, changes: int) -> None:
+        """Nothing that is known holds any more; `changes` is what the next is known at."""
+        self.changes = changes
         self.known.clear()
         self.end, self._ends = SAID_START, ()
         self._in_vain = self._not_asked = 0
