@@ -213,7 +213,8 @@ class ReplicaManager:
             config = newest.get(topic)
             if config is None:
                 config = newest[topic] = self._topic_config(topic)
-            partition.log.reconfigure(config)
+            if config is not partition.log.config:
+                partition.log.reconfigure(config)
             partition.configured()
 
     def tick(self) -> None:
