@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Literal, TypeAlias
 
 import msgspec
@@ -33,6 +33,7 @@ TAG = "v3: records"
 RECORDS_MAX = 10_000
 HEADERS_MAX = 256
 UNPROCESSABLE = 422
+EPOCH = datetime.fromtimestamp(0, UTC)
 WITH_SCHEMA = ("AVRO", "JSONSCHEMA", "PROTOBUF")
 Type: TypeAlias = Literal["BINARY", "JSON", "STRING", "AVRO", "JSONSCHEMA", "PROTOBUF"]
 
@@ -171,8 +172,8 @@ def _placed(text: str, partitions: int, unkeyed: int, now_ms: int) -> _Placed:
         index = unkeyed if key is None else partition_of(key, partitions)
     elif index >= partitions:
         raise _Wrong(f"partition_id: expected less than {partitions}, got {index}")
-    timestamp = asked.timestamp or datetime.fromtimestamp(now_ms / 1000, UTC)
-    timestamp_ms = int(timestamp.timestamp() * 1000)
+    timestamp = asked.timestamp or EPOCH + timedelta(milliseconds=now_ms)
+    timestamp_ms = (timestamp - EPOCH) // timedelta(milliseconds=1)
     if timestamp_ms < 0:
         raise _Wrong("timestamp: it is before 1970")
     headers = [(one.name, one.value) for one in asked.headers or []]
@@ -231,8 +232,10 @@ async def produce(call: Call[OfClusterTopic, Documents]) -> Reply:
         message = "Payload error. Request body is empty. Data is required."
         raise Problem(UNPROCESSABLE, "invalid_body", message)
     cluster = call.client.cluster
+    publishing = call.client.part(Publishing, Publishing)
+    publishing.check_quota()
     count = len((await cluster.topic(asked.topic_name)).partitions)
-    unkeyed = call.client.part(Publishing, Publishing).next_unkeyed() % count
+    unkeyed = publishing.next_unkeyed() % count
     now_ms = cluster.clock.wall_ms()
     found: list[_Placed | str] = []
     for text in texts:
@@ -263,6 +266,6 @@ def routes(prefix: str) -> list[AnyRoute]:
             body=Documents,
             document=ProduceRequest,
             answers={200: Answered(ProduceResponse, "A report for each record.")},
-            refusals=(404, 422),
+            refusals=(404, 422, 429),
         )
     ]
