@@ -44,6 +44,7 @@ from kwire.http.purposes.rest.shapes import (
     GroupOffset,
     GroupOffsets,
     Topic,
+    whole,
 )
 from kwire.protocol.records import Record
 from kwire.protocol.records.header import HEADER_SIZE
@@ -53,7 +54,7 @@ TIMEOUT_MS_MAX = 900_000
 TRANSACTIONS_MAX = 1000
 INT16_MAX = 2**15 - 1
 
-TransactionalId = Annotated[str, Meta(pattern=r"^[^/]{1,249}$")]
+TransactionalId = Annotated[str, whole("[^/]{1,249}")]
 ProducerId = Annotated[int, Meta(ge=0, le=INT64_MAX)]
 Epoch = Annotated[int, Meta(ge=0, le=INT16_MAX)]
 
