@@ -26,6 +26,7 @@ from kwire.http.purposes.rest.shapes import Base64
 from kwire.http.purposes.rest.v3.failures import as_v3, failure_of
 from kwire.http.purposes.rest.v3.links import links_of
 from kwire.http.purposes.rest.v3.shapes import OfClusterTopic, Partition
+from kwire.json_numbers import refused
 from kwire.protocol.records import Record
 from kwire.protocol.records.partitioner import partition_of
 
@@ -101,13 +102,9 @@ class _Wrong(Exception):
     """A record is not as it should be."""
 
 
-def _no_number(text: str) -> float:
-    raise ValueError(f"{text} is no JSON")
-
-
 def documents(raw: bytes) -> list[str]:
     """The JSON documents that stand behind each other; Problem where they are none."""
-    decoder = json.JSONDecoder(parse_constant=_no_number)
+    decoder = json.JSONDecoder(parse_constant=refused)
     found: list[str] = []
     try:
         text = raw.decode()
