@@ -18,6 +18,7 @@ from kwire.coordinator.group.consumer.state import Member
 from kwire.coordinator.group.counts import GroupCounts
 from kwire.coordinator.group.current_consumer import CurrentConsumer, current_consumer
 from kwire.coordinator.group.current_member import CurrentMember, current_member
+from kwire.coordinator.group.found_offsets import FoundOffsets
 from kwire.coordinator.group.group_configs import GroupConfig, default_group_config
 from kwire.coordinator.group.refusals import (
     consumer_heartbeat_error,
@@ -315,19 +316,15 @@ class GroupCoordinator:
 
     def fetch_offsets(
         self, group: m.OffsetFetchRequest.OffsetFetchRequestGroup, require_stable: bool
-    ) -> Answer[m.OffsetFetchResponse.OffsetFetchResponseGroup]:
-        """One OffsetFetchRequestGroup -> OffsetFetchResponseGroup."""
+    ) -> Answer[FoundOffsets]:
+        """What one OffsetFetchRequestGroup asks for."""
 
-        def refused(
-            error: KafkaError,
-        ) -> m.OffsetFetchResponse.OffsetFetchResponseGroup:
+        def refused(error: KafkaError) -> FoundOffsets:
             code = refusal(error)
             if code == ErrorCode.COORDINATOR_NOT_AVAILABLE:
                 # Older consumers retry on NOT_COORDINATOR only (KAFKA-17796).
                 code = ErrorCode.NOT_COORDINATOR
-            return m.OffsetFetchResponse.OffsetFetchResponseGroup(
-                group_id=group.group_id, error_code=code
-            )
+            return FoundOffsets(group.group_id, [], code)
 
         pending = self.runtime.read(
             self.partition_for(group.group_id),

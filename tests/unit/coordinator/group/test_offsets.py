@@ -57,6 +57,21 @@ def test_open_transactions_survive_a_reload() -> None:
     assert world.offset() == 9
 
 
+def test_what_is_answered_in_slices_is_of_one_moment() -> None:
+    """A transaction that ends between two slices is told in all partitions, or in none."""
+    world = GroupWorld()
+    world.commit(5)
+    world.commit(6, partition=1)
+    asked = m.OffsetFetchRequest.OffsetFetchRequestGroup(group_id="g", topics=None)
+    found = world.now(world.coordinator.fetch_offsets(asked, False))
+    before = found.answer()
+    for partition in range(3):
+        world.commit_in_transaction(9, 1, partition=partition)
+    end(world, 1, True)
+    assert found.answer() == before
+    assert world.offset() == 9
+
+
 def test_the_later_record_counts_not_the_later_marker() -> None:
     world = GroupWorld()
     world.commit_in_transaction(1, 1)
