@@ -15,7 +15,8 @@ from kwire.protocol.structs import Parts, Struct
 from kwire.server.response import error_counts
 
 LongResponse: TypeAlias = (
-    m.MetadataResponse
+    m.CreateTopicsResponse
+    | m.MetadataResponse
     | m.DescribeConfigsResponse
     | m.DescribeLogDirsResponse
     | m.ListOffsetsResponse

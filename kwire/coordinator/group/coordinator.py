@@ -6,7 +6,8 @@ gives. Topics are resolved and authorised by the API handlers before.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TypeVar
 
 from kwire.clock import Clock, Random
@@ -53,6 +54,20 @@ T = TypeVar("T")
 
 TOPIC = "__consumer_offsets"
 MODULE = "group-coordinator"
+
+
+SLICE_SHARDS = 10
+"""A slice of what many topics mean to the groups is about 2 ms."""
+
+
+def _topics_changed(shard: GroupShard, moment: Moment) -> Result[None]:
+    for kind in shard.kinds:
+        kind.topics_changed()
+    return Result()
+
+
+def _topics_deleted(topics: dict[str, bytes], shard: GroupShard, moment: Moment) -> Result[None]:
+    return shard.expiry.topics_deleted(topics, moment)
 
 
 class GroupCoordinator:
@@ -240,13 +255,20 @@ class GroupCoordinator:
 
     def topics_changed(self) -> None:
         """The metadata has other topics or partitions: groups that assign compare theirs again."""
+        self.runtime.write_all(_topics_changed)
 
-        def changed(shard: GroupShard, moment: Moment) -> Result[None]:
-            for kind in shard.kinds:
-                kind.topics_changed()
-            return Result()
-
-        self.runtime.write_all(changed)
+    def follow_topics(self, deleted: dict[str, bytes]) -> Iterator[None]:
+        """`topics_changed` and `topics_deleted`, some shards a slice."""
+        done: set[int] = set()
+        while left := [each for each in self.runtime.partitions() if each not in done]:
+            for partition in left[:SLICE_SHARDS]:
+                done.add(partition)
+                self.runtime.write(partition, _topics_changed)
+                if deleted:
+                    self.runtime.write(partition, partial(_topics_deleted, deleted))
+            yield
+        if deleted:
+            self.share.topics_deleted(list(deleted.values()))
 
     # ------------------------------------------------------------------ offsets
 
@@ -362,7 +384,7 @@ class GroupCoordinator:
 
     def topics_deleted(self, topics: dict[str, bytes]) -> None:
         """Topics (name -> id) are gone from the metadata: forget what was committed for them."""
-        self.runtime.write_all(lambda shard, moment: shard.expiry.topics_deleted(topics, moment))
+        self.runtime.write_all(partial(_topics_deleted, topics))
         self.share.topics_deleted(list(topics.values()))
 
     # ------------------------------------------------------------------ administration

@@ -268,3 +268,30 @@ def test_log_directories_with_many_logs(
     assert sliced == []
     at_once.results[0].usable_bytes = directory.usable_bytes
     assert at_once == found
+
+
+@pytest.mark.parametrize("version", [2, 7])
+def test_the_answer_about_many_new_topics(
+    client: WireClient, sliced: list[int], version: int
+) -> None:
+    shape = m.CreateTopicsRequest
+    topics = [
+        shape.CreatableTopic(
+            name=f"new{version}-{number}" if number != 7 else "t7",
+            num_partitions=1 + number % 2,
+            replication_factor=1,
+        )
+        for number in range(60)
+    ]
+    request = shape(topics=topics, timeout_ms=60_000)
+    found = client.call(request, version).topics
+    assert sliced == [50, 10]
+    assert [topic.error_code for topic in found].count(0) == 59
+    assert found[7].error_code == ErrorCode.TOPIC_ALREADY_EXISTS
+    assert [topic.name for topic in found] == [topic.name for topic in topics]
+    again = client.call(shape(topics=topics[:10], timeout_ms=60_000), version).topics
+    assert {topic.error_code for topic in again} == {int(ErrorCode.TOPIC_ALREADY_EXISTS)}
+    assert found[7] == again[7]
+    if version >= 5:
+        assert [topic.num_partitions for topic in found[:4]] == [1, 2, 1, 2]
+        assert len(found[0].configs) == len(found[59].configs) > 30
