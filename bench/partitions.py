@@ -74,14 +74,16 @@ def create(node: Started, partitions: int, topic_partitions: int) -> None:
     """The topics; all partitions are led when this returns."""
     from confluent_kafka.admin import AdminClient, NewTopic
 
-    admin = AdminClient({"bootstrap.servers": node.address})
+    admin = AdminClient({"bootstrap.servers": node.address, "socket.timeout.ms": 300_000})
     topics = [
         NewTopic(f"many-{first}", min(topic_partitions, partitions - first), 1)
         for first in range(0, partitions, topic_partitions)
     ]
     at_once = max(1, CREATED_AT_ONCE // topic_partitions)
     for first in range(0, len(topics), at_once):
-        for done in admin.create_topics(topics[first : first + at_once]).values():
+        for done in admin.create_topics(
+            topics[first : first + at_once], request_timeout=TIMEOUT_S
+        ).values():
             done.result(TIMEOUT_S)
 
 
@@ -91,7 +93,13 @@ def write(node: Started, partitions: int, topic_partitions: int, records: int) -
 
     for first in range(0, partitions, TOPIC_PARTITIONS):
         # A client of its own: none should have to know all topics.
-        producer = Producer({"bootstrap.servers": node.address, "linger.ms": 50})
+        producer = Producer(
+            {
+                "bootstrap.servers": node.address,
+                "linger.ms": 50,
+                "message.timeout.ms": TIMEOUT_S * 1000,
+            }
+        )
         for number in range(first, min(partitions, first + TOPIC_PARTITIONS)):
             partition = number % topic_partitions
             for _ in range(records):

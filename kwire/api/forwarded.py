@@ -88,7 +88,7 @@ AUTHORIZATIONS: dict[int, Authorization] = {
 ResponseT = TypeVar("ResponseT", bound=Message)
 
 
-ENCODED_TOPICS = 50
+ENCODED_TOPICS = 30
 """A slice is about 2 ms: a new topic has some 40 configs in the answer. Fewer are encoded at once.
 """
 
