@@ -136,7 +136,7 @@ class RequestCounts:
     def _add_up(self) -> None:
         """Add those that were usual to `numbers`."""
         usual, numbers = self.usual, self.numbers
-        for version in set(usual):
+        for version in dict.fromkeys(usual):
             numbers[version] += usual.count(version)
         usual.clear()
         if self._followers is not None:
