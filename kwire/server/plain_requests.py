@@ -49,6 +49,10 @@ class PlainConnection(Connection, Protocol):
         """The answer of the newest request will leave behind all that were in front of it."""
         ...
 
+    def block_with(self, place: LaterAnswer) -> None:
+        """As `take_place`, and the next request starts when this one is answered."""
+        ...
+
     def answered(self, place: LaterAnswer) -> bool:
         """What a place has in its `parts` may leave; whether anybody gets it."""
         ...

@@ -93,6 +93,11 @@ class ReplyingConnection(PausedConnection):
         """The answer of the newest request will leave behind all that were in front of it."""
         self._slots.append(place)
 
+    def block_with(self, place: Slot) -> None:
+        """As `take_place`, and the next request starts when this one is answered."""
+        self._slots.append(place)
+        self._blocking = place
+
     def answered(self, place: Slot) -> bool:
         """What a place has in its `parts` may leave; whether anybody gets it."""
         slots = self._slots
@@ -104,6 +109,9 @@ class ReplyingConnection(PausedConnection):
         else:
             place.done = True
             self._flush_slots()
+        if self._blocking is place:
+            self._blocking = None
+            self._run_queue()
         self._replied()
         return True
 
