@@ -171,10 +171,10 @@ class _Fetch:
             throttled = self._throttled()
         elif consumer is not None:
             # Nearly always it is within the quota for certain: this is `Sensor.count`.
-            context, targets = self._context, self._targets
-            if len(targets) == 1 and self._session is None and not self._refused:
-                response_bytes = ONE_PARTITION_BYTES[context.api_version]
-                response_bytes += targets[0].result.size_bytes
+            context = self._context
+            if self._session is None and len(self._targets) == 1 and not self._refused:
+                (target,) = self._targets
+                response_bytes = ONE_PARTITION_BYTES[context.api_version] + target.result.size_bytes
             else:
                 response_bytes = self._response_bytes()
             if self._pending is None and (connection := context.connection) is not None:
@@ -183,7 +183,8 @@ class _Fetch:
                 now_s = context.parts.loop.time()
             pending = consumer.pending + response_bytes
             if pending <= consumer.room and now_s < consumer.quiet_until_s:
-                consumer.pending, consumer.counted_s = pending, now_s
+                consumer.pending = pending
+                consumer.counted_s = now_s
             else:
                 throttled = self._throttled()
         self._response = response = throttled or self._answer()

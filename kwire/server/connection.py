@@ -31,11 +31,10 @@ from kwire.server.replying_connection import ReplyingConnection
 from kwire.server.request_steps import plain_allowed
 from kwire.server.slots import BETWEEN, HELD, MUTED, WRITES, NoRequest, Slot
 from kwire.server.unbound_client import PRODUCE_KEY, UnboundClient
-from kwire.server.watched_requests import MUTATIONS, WatchedRequests
+from kwire.server.watched_requests import WatchedRequests
 
 if TYPE_CHECKING:
     from kwire.quota.client_quotas import ClientRates, KnownClients
-    from kwire.quota.sensor import Sensor
     from kwire.server.request_counts import RequestCounts, Timed
 
 logger = logging.getLogger(__name__)
@@ -243,8 +242,9 @@ class BrokerConnection(ReplyingConnection):
             if self.plain_allowed or (unbound is not None and unbound.asks(self, frame)):
                 answer = self._plain.answer(self, frame, len(self._slots))
                 if answer is not None:
-                    if unbound is not None:
-                        unbound.used(len(frame), self.turn_s)
+                    if unbound is not None and (producer := unbound.producer) is not None:
+                        producer.pending += len(frame)
+                        producer.counted_s = self.turn_s
                     if answer:
                         self._emit([answer])
                     return
@@ -309,15 +309,13 @@ class BrokerConnection(ReplyingConnection):
                 if rates is not self.rates:
                     self._bound_by(rates)
                 if rates is None:
-                    if api_key in MUTATIONS:
+                    if route.is_charged and api_key != PRODUCE_KEY:
                         self._watched.asks(None, context, len(body))
-                elif api_key == PRODUCE_KEY and (producer := rates.producer) is not None:
-                    self._count_produce(rates, producer, context, len(body))
-                elif api_key in MUTATIONS:
-                    self._measure(rates, context, len(body))
+                elif route.is_charged and (rates.producer is not None or api_key != PRODUCE_KEY):
+                    self._counts(rates, context, len(body))
                 elif (by_time := rates.request) is not None:
-                    if by_time.skipped:
-                        by_time.skipped -= 1
+                    if skipped := by_time.skipped:
+                        by_time.skipped = skipped - 1
                     else:
                         self._measure(rates, context, len(body))
             elif not (self._passes_arrival or self._arrives(route, context, body, offset, timed)):
@@ -383,14 +381,14 @@ class BrokerConnection(ReplyingConnection):
         self._answer_in_turn(Slot(context, route.counts), timed, outcome)
         return False
 
-    def _count_produce(
-        self, rates: ClientRates, producer: Sensor, context: RequestContext, request_bytes: int
-    ) -> None:
-        by_time = rates.request
+    def _counts(self, rates: ClientRates, context: RequestContext, request_bytes: int) -> None:
+        """A Produce of a client with a quota for it, or a mutation of topics, has come."""
+        producer, by_time = rates.producer, rates.request
+        is_measured = by_time is not None and not by_time.skipped
+        if is_measured or producer is None or context.api_key != PRODUCE_KEY:
+            self._measure(rates, context, request_bytes)
+            return
         if by_time is not None:
-            if not by_time.skipped:
-                self._measure(rates, context, request_bytes)
-                return
             by_time.skipped -= 1
         pending, now_s = producer.pending + request_bytes, self.turn_s
         if pending <= producer.room and now_s < producer.quiet_until_s:  # as `Sensor.count`
@@ -398,11 +396,9 @@ class BrokerConnection(ReplyingConnection):
         else:
             self._watched.asks(rates, context, request_bytes)
 
-    def _measure(
-        self, rates: ClientRates | None, context: RequestContext, request_bytes: int
-    ) -> None:
+    def _measure(self, rates: ClientRates | None, context: RequestContext, size_bytes: int) -> None:
         self.is_measured = True
-        self._watched.counts(rates, context, context.api_key, request_bytes, self.turn_s)
+        self._watched.counts(rates, context, context.api_key, size_bytes, self.turn_s)
 
     def _measured(self) -> None:
         """The requests of this turn are executed."""
