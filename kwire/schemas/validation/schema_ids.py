@@ -28,7 +28,7 @@ class Told(NamedTuple):
 
 def told(data: bytes, headers: Headers, header: bytes) -> Told | None:
     """None where the record names no schema."""
-    values = [value for name, value in headers if name == header]
+    values = [value for name, value in headers if name == header] if headers else ()
     if values:
         value = values[0]
         is_told = value is not None and is_head(value) and all(one == value for one in values)
