@@ -81,9 +81,7 @@ class PartitionLog:
         self.on_error = on_error
         self.on_refused: Callable[[], None] | None = None  # hears of appends while `is_short`
         self.on_truncated: Callable[[PartitionLog], None] | None = None
-        self.on_moving: Callable[[], None] | None = (
-            None  # before it starts or ends elsewhere, or fails
-        )
+        self.on_moving: Callable[[], None] | None = None  # before an end moves, or it fails
         # The log ended there once, durably; what is missing is lost.
         self._promised_end = promised_end
         self._led_epoch = -1
