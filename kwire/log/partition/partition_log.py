@@ -561,8 +561,9 @@ class PartitionLog:
                 self.fail(error, lost=True)
         self.end_close(is_durable=sync)
 
-    def begin_close(self) -> SyncRequest:
-        """The first half of a close: write everything; returns what has to be synced then."""
+    def begin_close(self, *, goes_on: bool = False) -> SyncRequest:
+        """The first half of a close: write everything; returns what has to be synced then. For who
+        `goes_on` that is nothing, and the next flush syncs it."""
         request, local = SyncRequest(), self.local
         try:
             if self.error is None:
@@ -571,9 +572,9 @@ class PartitionLog:
                 request.paths += self.segments.active.finish_indexes()
                 request.paths += local.save_snapshot(self.producers.entries.values())
                 local.epoch_file.save_first()
-                if request.paths:
-                    local.has_new_files = True
-                request.add(local.sync_request(local.written_offset))
+                local.has_new_files |= bool(request.paths)
+                if not goes_on:
+                    request.add(local.sync_request(local.written_offset))
         except OSError as error:
             self.fail(error)
         return request
