@@ -72,6 +72,7 @@ class Replication:
             response_max_bytes=config["replica.fetch.response.max.bytes"],
             backoff_ms=config["replica.fetch.backoff.ms"],
             timeout_ms=config["replica.socket.timeout.ms"],
+            settles=config["kwire.plain.requests.enable"],
         )
         self._peers = PeerNetwork(
             loop,

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from kwire.log.partition.partition_log import PartitionLog
+from kwire.replica.fetcher import LeaderFetcher
 from kwire.replica.partition import Partition
 from kwire.replica.quiet_read import QuietRead
 from kwire.replica.state import Assigned, Effect
@@ -93,4 +94,9 @@ def test_a_road_that_forgets_that_followers_are_there_is_found(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(QuietRead, "_follower_read", lambda self: None)
+    assert _parts_from_seed()
+
+
+def test_a_follower_that_asks_for_what_it_had_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LeaderFetcher, "_unsettle", lambda self: None)
     assert _parts_from_seed()

@@ -81,7 +81,7 @@ class PartitionLog:
         self.on_error = on_error
         self.on_refused: Callable[[], None] | None = None  # hears of appends while `is_short`
         self.on_truncated: Callable[[PartitionLog], None] | None = None
-        self.on_moving: Callable[[], None] | None = None  # before its start moves, or its end back
+        self.on_moving: Callable[[], None] | None = None  # before an end moves, or it fails
         # The log ended there once, durably; what is missing is lost.
         self._promised_end = promised_end
         self._led_epoch = -1
@@ -326,10 +326,10 @@ class PartitionLog:
             self.shortage.error = None
             then = "no more appends"
         logger.error("%s: %s; the log takes %s", self.directory, error, then)
-        self.error = KafkaError(
-            ErrorCode.KAFKA_STORAGE_ERROR,
-            f"Error while writing to the log of {self.name}: {error}",
-        )
+        if self.on_moving is not None:
+            self.on_moving()
+        said = f"Error while writing to the log of {self.name}: {error}"
+        self.error = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, said)
         if self.on_error is not None:
             self.on_error(self, error, lost)
 
