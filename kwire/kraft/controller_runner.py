@@ -412,10 +412,11 @@ class ControllerRunner:
 
     def on_commit(self, batch: MetadataBatch) -> None:
         """Replay what this node has not appended itself."""
-        if batch.base_offset < self.next_offset:
+        if batch.last_offset < self.next_offset:
             return
-        for index, record in enumerate(batch.records):
-            self.controller.replay(record, batch.base_offset + index, batch.epoch)
+        known = max(self.next_offset - batch.base_offset, 0)
+        for offset, record in enumerate(batch.records[known:], batch.base_offset + known):
+            self.controller.replay(record, offset, batch.epoch)
             self._has_metadata = True
         self.next_offset = batch.last_offset + 1
 

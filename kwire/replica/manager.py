@@ -176,6 +176,7 @@ class ReplicaManager:
                 self._leaving.add(key)
                 known = self.by_name.get((change.topic_name, change.index))
                 if known is not None and known.topic_id == change.topic_id:
+                    known.disturb()
                     del self.by_name[change.topic_name, change.index]
 
     def apply(self, delta: MetadataChange, image: Metadata) -> Iterator[None]:
@@ -215,7 +216,8 @@ class ReplicaManager:
             config = newest.get(topic)
             if config is None:
                 config = newest[topic] = self._topic_config(topic)
-            partition.log.reconfigure(config)
+            if config is not partition.log.config:
+                partition.log.reconfigure(config)
             partition.configured()
 
     def tick(self) -> Iterator[None]:
@@ -352,6 +354,7 @@ class ReplicaManager:
         partition = self.by_id.pop((topic_id, index), None)
         if partition is None:
             return
+        partition.disturb()
         if self.followers is not None:
             self.followers.forget(partition)
         if self.by_name.get((partition.topic, index)) is partition:

@@ -361,7 +361,7 @@ SPARK_JOBS = {
     "archives": ("pipeline", "frames", "oddities"),
     "lakes": ("tables", "trouble", "beside", "decoded"),
     "mirrors": ("mirror", "on_kafka", "kills"),
-    "connector": ("connector", "transactions", "secure", "latest"),
+    "connector": ("connector", "transactions", "secure", "latest", "stores"),
 }
 """Tests of Spark's jobs that share a session: each costs half a minute of a core before it is as
 quick as it gets."""

@@ -65,7 +65,7 @@ def test_alone_an_append_is_committed_when_it_is_written(world: World) -> None:
     info = world.append()
     told = world.committed(info.last_offset + 1)
     waiter = Waiter()
-    world.partition().data_listeners[waiter] = None
+    world.partition().data_listeners[waiter] = 0
     assert (told, waiter.events) == ([], []), "nobody sees an offset before it is written"
     world.scheduler.turn()
     assert told == [ErrorCode.NONE]
@@ -313,7 +313,7 @@ def test_consumers_are_told_of_what_a_move_of_the_mark_shows(
         sizes.append(world.append().size_bytes)
         world.scheduler.turn()
     waiter = Waiter()
-    world.partition().data_listeners[waiter] = None
+    world.partition().data_listeners[waiter] = 0
     world.partition().step(FollowerFetched(2, -1, 1, 0))
     assert waiter.events == sizes[:1]
     world.partition().step(FollowerFetched(2, -1, 5, 0))
