@@ -18,11 +18,16 @@ from tests.support import spark as support
 from tests.support.effort import seeds
 from tests.support.kafka_client import Sent
 from tests.support.object_store import ObjectStore, StoreFront
-from tests.support.spark_kills import RECORDS, fill, run_with_random_kills
+from tests.support.spark_kills import RECORDS, fill, kill, run_with_random_kills
 
 LAKE = f"s3a://{object_store.BUCKET}/lake"
-FOLDER = "lake/topic."
 Archive = Callable[..., subprocess.Popen[str]]
+
+
+@pytest.fixture
+def broker(tmp_path: pathlib.Path) -> Iterator[Broker]:
+    with Broker(data_dir=tmp_path / "data") as running:
+        yield running
 
 
 @pytest.fixture
@@ -37,15 +42,21 @@ def log(tmp_path: pathlib.Path) -> pathlib.Path:
 
 
 @pytest.fixture
-def archive(broker: Broker, jars: str, log: pathlib.Path) -> Archive:
+def archive(broker: Broker, jars: str, log: pathlib.Path) -> Iterator[Archive]:
     """archive(endpoint, *options): the job as a process of its own."""
+    started: list[subprocess.Popen[str]] = []
 
     def start(endpoint: str, *arguments: str) -> subprocess.Popen[str]:
         place = ("-b", broker.bootstrap, "--lake", LAKE, "--jars", jars)
         options = object_store.options(endpoint)
-        return support.start_process("archive", *place, *arguments, *options, log=log)
+        command = ("archive", *place, *arguments, *options)
+        started.append(support.start_process(*command, log=log))
+        return started[-1]
 
-    return start
+    yield start
+    for process in started:
+        if process.poll() is None:
+            kill(process)
 
 
 def ended(process: subprocess.Popen[str]) -> tuple[int, dict[str, Any]]:
@@ -74,11 +85,11 @@ def test_an_archive_on_s3_killed_at_random(
         seed,
         lambda: archive(
             store.endpoint,
-            *("--topics", topic, "--once", "--batch-records", "4000"),
+            *("--topics", topic, "--once", "--batch-records", "2000"),
             *("--compact", "--compact-every", "2"),
         ),
-        lambda: len(store.names()),
-        [],
+        lambda: len([name for name in store.names() if "/_delta_log/" in name]),
+        [broker],
         log,
     )
     assert rows(store, jars, topic) == (RECORDS, RECORDS)
@@ -152,6 +163,14 @@ def test_what_is_wrong_with_a_store_is_one_line(
         bare = store.endpoint.removeprefix("http://")
         assert f"no TLS with {bare}: " in line(LAKE, endpoint=bare)
         assert "its connector is not there" in line("s3://bucket/lake")
+        for answers, words in (
+            ((301, "PermanentRedirect"), "spark.hadoop.fs.s3a.endpoint.region=eu-west-1"),
+            ((400, "AuthorizationHeaderMalformed"), "request: AuthorizationHeaderMalformed: as"),
+            ((403, "InvalidAccessKeyId"), "from fs.s3a.access.key (InvalidAccessKeyId)"),
+            ((404, "null"), "is no S3"),
+        ):
+            with StoreFront(store, answers=answers) as front:
+                assert words in line(LAKE, endpoint=front.endpoint)
         opened(LAKE).check_commits(of_delta=True)
         with StoreFront(store, forgets=True) as front:
             hadoop.set("fs.s3a.impl.disable.cache", "true")
