@@ -335,7 +335,7 @@ class BrokerConnection(ReplyingConnection):
         if self.is_follower:
             counts = counts.of_followers
         if isinstance(outcome, Pending):
-            self._wait_for(Slot(context, counts, timed), context, outcome)
+            self._wait_for(Slot(context, counts), context, timed, outcome)
         elif outcome is not NO_REPLY:
             if not self._slots and outcome is not DISCONNECT:
                 parts = self._encoded(context, outcome, counts)
@@ -345,7 +345,7 @@ class BrokerConnection(ReplyingConnection):
                     self._emit(parts)
                     return
                 outcome = DISCONNECT
-            self._answer_in_turn(Slot(context, counts, timed), outcome)
+            self._answer_in_turn(Slot(context, counts), timed, outcome)
         else:
             self._unanswered(context, counts, timed)
 
@@ -373,14 +373,14 @@ class BrokerConnection(ReplyingConnection):
             faulted = self._watched.faulted(route, context, body, at)
             if faulted is None:
                 return True
-            self._wait_for(Slot(context, route.counts, timed), context, faulted)
+            self._wait_for(Slot(context, route.counts), context, timed, faulted)
             return False
         try:
             outcome = route.refusal(context, body, at, refusal)
         except MalformedError as error:
             self._refuse(f"a refused request cannot be parsed: {error}")
             return False
-        self._answer_in_turn(Slot(context, route.counts, timed), outcome)
+        self._answer_in_turn(Slot(context, route.counts), timed, outcome)
         return False
 
     def _count_produce(
@@ -448,13 +448,10 @@ class BrokerConnection(ReplyingConnection):
         is_watched = self._watched.open
         if is_watched:
             self._charge(context, outcome)
-        version = context.api_version
-        parts: Parts = []
         try:
-            if encode_answer(context.api_key, version, context.correlation_id, outcome, parts):
-                counts.count_unusual(version, outcome)
-            else:
-                counts.numbers[version] += 1  # written out: it is nearly every request
+            parts = encode_answer(
+                context.api_key, context.api_version, context.correlation_id, outcome, counts
+            )
         except EncodeError as error:
             logger.error("a response cannot be sent: %s", error)
             if is_watched:
@@ -464,16 +461,20 @@ class BrokerConnection(ReplyingConnection):
             self._watched.responds(context, outcome, parts)
         return parts
 
-    def _wait_for(self, slot: Slot, context: RequestContext, pending: Pending[Response]) -> None:
+    def _wait_for(
+        self, slot: Slot, context: RequestContext, timed: Timed | None, pending: Pending[Response]
+    ) -> None:
         if self._watched.open:
             self._watched.executed(context)
         slot.pending = pending
         self._slots.append(slot)
         if not context.effects_done or len(self._slots) >= UNANSWERED_REQUESTS_MAX:
             self._blocking = slot
-        pending.add_done_callback(partial(self._pending_done, slot))
+        if timed is not None:
+            timed.executed()
+        pending.add_done_callback(partial(self._pending_done, slot, timed))
 
-    def _pending_done(self, slot: Slot, pending: Pending[Response]) -> None:
+    def _pending_done(self, slot: Slot, timed: Timed | None, pending: Pending[Response]) -> None:
         if self._closed:
             return
         assert slot.context is not None
@@ -482,7 +483,7 @@ class BrokerConnection(ReplyingConnection):
         else:
             outcome = self._setup.dispatcher.failed(slot.context, error)
         slot.pending = None
-        self._answer(slot, outcome)
+        self._answer(slot, timed, outcome)
         if self._blocking is slot:
             self._blocking = None
             if self._queue or self._refusal is not None or self._reading_paused:
@@ -551,12 +552,14 @@ class BrokerConnection(ReplyingConnection):
 
     # -- answering
 
-    def _answer_in_turn(self, slot: Slot, outcome: Response) -> None:
+    def _answer_in_turn(self, slot: Slot, timed: Timed | None, outcome: Response) -> None:
         """Answer behind the requests in front."""
+        if timed is not None:
+            timed.executed()
         self._slots.append(slot)
-        self._answer(slot, outcome)
+        self._answer(slot, timed, outcome)
 
-    def _answer(self, slot: Slot, outcome: Response) -> None:
+    def _answer(self, slot: Slot, timed: Timed | None, outcome: Response) -> None:
         context, counts = slot.context, slot.counts
         assert context is not None
         slot.done = True
@@ -568,8 +571,8 @@ class BrokerConnection(ReplyingConnection):
             counts.count_any(context.api_version, outcome)
         elif (parts := self._encoded(context, outcome, counts)) is None:
             counts.count_any(context.api_version, DISCONNECT)
-        if slot.timed is not None:
-            counts.ended(slot.timed)
+        if timed is not None:
+            counts.ended(timed)
         if outcome is not NO_REPLY:
             if parts is not None and len(self._slots) == 1:
                 self._slots.clear()

@@ -22,9 +22,11 @@ if TYPE_CHECKING:
     from kwire.server.context import Connection
 
 PRODUCE_KEY = int(ApiKey.PRODUCE)
+FETCH_KEY = int(ApiKey.FETCH)
 PLAIN_KEYS = bytes(
     (
         ApiKey.PRODUCE,
+        ApiKey.FETCH,
         ApiKey.METADATA,
         ApiKey.OFFSET_COMMIT,
         ApiKey.HEARTBEAT,
@@ -65,6 +67,8 @@ class UnboundClient:
             return True
         if rates.request is not None:
             return False
+        if body[API_KEY] == FETCH_KEY:
+            return rates.consumer is None
         producer = rates.producer
         if producer is None or body[API_KEY] != PRODUCE_KEY:
             return True
