@@ -265,7 +265,7 @@ class HadoopLakeFiles:
         if not s3.is_s3(self.root):
             return
         if not (of_delta and s3.has_own_log_store(self._spark, self.root.partition(":")[0])):
-            s3.check_conditions(self._jvm, self._system, self.root)
+            s3.check_conditions(self._spark, self._system, self.root)
 
 
 def store_error(text: str) -> str:

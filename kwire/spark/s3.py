@@ -77,10 +77,8 @@ def reach(spark: Any, root: str) -> None:
         finally:
             system.close()
     except Exception as error:
-        causes = list(causes_of(error))
-        if not _is_empty(causes):
-            version = spark._jvm.org.apache.hadoop.util.VersionInfo.getVersion()
-            raise UsageError(f"{root}: {reason(causes, root, conf.get, version)}") from None
+        if not _is_empty(list(causes_of(error))):
+            raise UsageError(f"{root}: {_reason(spark, root, error)}") from None
     _use_log_store(spark, scheme)
     known.add(f"{scheme}://{bucket}")
 
@@ -113,6 +111,12 @@ def _is_empty(causes: list[tuple[str, str]]) -> bool:
     return (
         bool(causes) and causes[0][0] == "FileNotFoundException" and "(Service" not in str(causes)
     )
+
+
+def _reason(spark: Any, root: str, error: Exception) -> str:
+    version = spark._jvm.org.apache.hadoop.util.VersionInfo.getVersion()
+    settings = spark._jsc.hadoopConfiguration()
+    return reason(list(causes_of(error)), root, settings.get, version)
 
 
 def reason(causes: list[tuple[str, str]], root: str, get: Get, version: str) -> str:
@@ -198,12 +202,16 @@ def create(system: Any, place: Any, data: bytes) -> bool:
     return True
 
 
-def check_conditions(jvm: Any, system: Any, root: str) -> None:
-    """UsageError where a store replaces files in spite of the condition: of two commits the later
-    one could take the place of the other."""
-    place = jvm.org.apache.hadoop.fs.Path(f"{root}/.kwire-{SystemRandom().random_bytes(8).hex()}")
+def check_conditions(spark: Any, system: Any, root: str) -> None:
+    """UsageError where a store replaces files in spite of the condition, as of two commits the
+    later one could take the place of the other; and where nothing may be written."""
+    place = spark._jvm.org.apache.hadoop.fs.Path(
+        f"{root}/.kwire-{SystemRandom().random_bytes(8).hex()}"
+    )
     try:
         first, second = (create(system, place, data) for data in (b"first", b"second"))
+    except Exception as error:
+        raise UsageError(f"{root}: {_reason(spark, root, error)}") from None
     finally:
         with contextlib.suppress(Exception):
             system.delete(place, False)

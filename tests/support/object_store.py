@@ -83,9 +83,17 @@ class ObjectStore:
 class StoreFront:
     """An address that passes requests on to a store. `hold`: the end of a path whose first PUT
     waits until `release` is set, and sets `came`. `forgets`: it leaves the condition of a PUT out,
-    as a store that does not know it."""
+    as a store that does not know it. `answers`: (status, code) of its own to every request, as
+    Amazon's where credentials or the region are wrong."""
 
-    def __init__(self, store: ObjectStore, *, hold: str = "", forgets: bool = False) -> None:
+    def __init__(
+        self,
+        store: ObjectStore,
+        *,
+        hold: str = "",
+        forgets: bool = False,
+        answers: tuple[int, str] | None = None,
+    ) -> None:
         self.came, self.release = threading.Event(), threading.Event()
         self.refused = threading.Event()
         front = self
@@ -95,6 +103,8 @@ class StoreFront:
 
             def pass_on(self) -> None:
                 body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                if answers is not None:
+                    return self.refuse(*answers)
                 headers = dict(self.headers.items())
                 if forgets:
                     headers.pop("If-None-Match", None)
@@ -119,6 +129,16 @@ class StoreFront:
                 self.send_header("Content-Length", length)
                 self.end_headers()
                 self.wfile.write(content)
+                return None
+
+            def refuse(self, status: int, code: str) -> None:
+                text = f"<Error><Code>{code}</Code><Message>as told</Message></Error>".encode()
+                self.send_response(status)
+                self.send_header("x-amz-bucket-region", "eu-west-1")
+                self.send_header("Content-Type", "application/xml")
+                self.send_header("Content-Length", str(len(text)))
+                self.end_headers()
+                self.wfile.write(text if self.command != "HEAD" else b"")
 
             do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = pass_on
 

@@ -15,14 +15,18 @@ from kwire.testing.cluster import Broker
 from tests.support import kafka_client as client
 from tests.support import object_store
 from tests.support import spark as support
-from tests.support.effort import seeds
 from tests.support.kafka_client import Sent
 from tests.support.object_store import ObjectStore, StoreFront
-from tests.support.spark_kills import RECORDS, fill, run_with_random_kills
+from tests.support.spark_kills import RECORDS, fill, kill, wait_until
 
 LAKE = f"s3a://{object_store.BUCKET}/lake"
-FOLDER = "lake/topic."
 Archive = Callable[..., subprocess.Popen[str]]
+
+
+@pytest.fixture
+def broker(tmp_path: pathlib.Path) -> Iterator[Broker]:
+    with Broker(data_dir=tmp_path / "data") as running:
+        yield running
 
 
 @pytest.fixture
@@ -37,15 +41,21 @@ def log(tmp_path: pathlib.Path) -> pathlib.Path:
 
 
 @pytest.fixture
-def archive(broker: Broker, jars: str, log: pathlib.Path) -> Archive:
+def archive(broker: Broker, jars: str, log: pathlib.Path) -> Iterator[Archive]:
     """archive(endpoint, *options): the job as a process of its own."""
+    started: list[subprocess.Popen[str]] = []
 
     def start(endpoint: str, *arguments: str) -> subprocess.Popen[str]:
         place = ("-b", broker.bootstrap, "--lake", LAKE, "--jars", jars)
         options = object_store.options(endpoint)
-        return support.start_process("archive", *place, *arguments, *options, log=log)
+        command = ("archive", *place, *arguments, *options)
+        started.append(support.start_process(*command, log=log))
+        return started[-1]
 
-    return start
+    yield start
+    for process in started:
+        if process.poll() is None:
+            kill(process)
 
 
 def ended(process: subprocess.Popen[str]) -> tuple[int, dict[str, Any]]:
@@ -65,25 +75,23 @@ def rows(store: ObjectStore, jars: str, topic: str) -> tuple[int, int]:
     return found["a"], found["b"]
 
 
-@pytest.mark.parametrize("seed", seeds(1))
-def test_an_archive_on_s3_killed_at_random(
-    broker: Broker, store: ObjectStore, archive: Archive, jars: str, log: pathlib.Path, seed: int
+def test_an_archive_on_s3_that_is_killed_goes_on_behind_its_commits(
+    broker: Broker, store: ObjectStore, archive: Archive, jars: str, log: pathlib.Path
 ) -> None:
     topic = fill(broker.bootstrap)
-    run_with_random_kills(
-        seed,
-        lambda: archive(
-            store.endpoint,
-            *("--topics", topic, "--once", "--batch-records", "4000"),
-            *("--compact", "--compact-every", "2"),
-        ),
-        lambda: len(store.names()),
-        [],
-        log,
-    )
+    arguments = ("--topics", topic, "--once", "--batch-records", "4000")
+
+    def commits() -> int:
+        return sum("/_delta_log/" in n and n.endswith(".json") for n in store.names())
+
+    process = archive(store.endpoint, *arguments)
+    wait_until(lambda: commits() >= 2, process, log)  # of the session, and of a batch
+    kill(process)
+    assert commits() < 6
+    status, summary = ended(archive(store.endpoint, *arguments))
+    assert status == 0, log.read_text()[-2000:]
+    assert 0 < summary["records"] < RECORDS
     assert rows(store, jars, topic) == (RECORDS, RECORDS)
-    status, summary = ended(archive(store.endpoint, "--topics", topic, "--once"))
-    assert (status, summary["records"]) == (0, 0), log.read_text()[-2000:]
 
 
 def test_the_later_of_two_commits_is_refused_by_the_store(
@@ -152,6 +160,14 @@ def test_what_is_wrong_with_a_store_is_one_line(
         bare = store.endpoint.removeprefix("http://")
         assert f"no TLS with {bare}: " in line(LAKE, endpoint=bare)
         assert "its connector is not there" in line("s3://bucket/lake")
+        for answers, words in (
+            ((301, "PermanentRedirect"), "spark.hadoop.fs.s3a.endpoint.region=eu-west-1"),
+            ((400, "AuthorizationHeaderMalformed"), "request: AuthorizationHeaderMalformed: as"),
+            ((403, "InvalidAccessKeyId"), "from fs.s3a.access.key (InvalidAccessKeyId)"),
+            ((404, "null"), "is no S3"),
+        ):
+            with StoreFront(store, answers=answers) as front:
+                assert words in line(LAKE, endpoint=front.endpoint)
         opened(LAKE).check_commits(of_delta=True)
         with StoreFront(store, forgets=True) as front:
             hadoop.set("fs.s3a.impl.disable.cache", "true")

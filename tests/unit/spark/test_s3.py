@@ -49,7 +49,7 @@ def spark_that_raises(error: Exception | None, settings: Mapping[str, str]) -> M
     spark = MagicMock()
     hadoop = spark._jvm.org.apache.hadoop
     hadoop.util.VersionInfo.getVersion.return_value = "9.9"
-    hadoop.conf.Configuration.return_value.get.side_effect = settings.get
+    spark._jsc.hadoopConfiguration.return_value.get.side_effect = settings.get
     hadoop.fs.FileSystem.newInstance.return_value.listStatusIterator.side_effect = error
     return spark
 
@@ -189,3 +189,12 @@ def test_a_file_that_failed_to_be_made_is_no_file_of_another() -> None:
     system.exists.return_value = False
     with pytest.raises(OSError, match="away"):
         s3.create(system, "place", b"data")
+
+
+def test_credentials_that_may_only_read_are_told_before_work() -> None:
+    system = MagicMock()
+    denied = JavaError(("java.nio.file.AccessDeniedException", service("AccessDenied", 403)))
+    system.createFile.return_value.build.return_value.close.side_effect = denied
+    system.exists.return_value = False
+    with pytest.raises(UsageError, match=r"refuses the credentials .*\(AccessDenied\)"):
+        s3.check_conditions(spark_that_raises(None, {}), system, ROOT)
