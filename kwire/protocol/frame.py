@@ -150,7 +150,7 @@ class AnswerCounts(Protocol):
 
     usual: list[int]
 
-    def count_unusual(self, version: int, response: Any, /) -> None: ...
+    def count_unusual(self, version: int, response: Message, /) -> None: ...
 
 
 def encode_answer(
