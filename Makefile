@@ -72,10 +72,11 @@ unit: setup-test
 	$(BIN)/python -m pytest -q -n 2 tests/unit tests/bugs $(ARGS)
 
 # Longer runs of the same tests: ten times the seeds, thousands of partitions, a gigabyte to compact
-# beside Kafka's own cleaner, jobs on Spark killed at random moments. `make sim SEED=42` replays one seed, with RUNS=m the m from there on.
+# beside Kafka's own cleaner, jobs on Spark killed at random moments, lakes on S3. `make sim SEED=42` replays one seed, with RUNS=m the m from there on.
 EFFORT ?= 10
 STRESS := $(if $(SEED),KWIRE_SIM_SEED=$(SEED)) KWIRE_EFFORT=$(EFFORT)
 stress: setup-test peers
+	$(PIP) -q -e ".[stress]"
 	$(STRESS) KWIRE_RAFT_SEEDS=$$((40 * $(EFFORT))) KWIRE_POWER_SEEDS=$$((12 * $(EFFORT))) \
 	  $(BIN)/python -m pytest -q -n 2 tests/sim tests/hostile tests/unit/kraft tests/unit/log $(ARGS)
 	$(STRESS) KWIRE_SCALE=$$((4 * $(EFFORT))) KWIRE_CLEANER_MB=$$((104 * $(EFFORT))) \
@@ -86,6 +87,7 @@ stress: setup-test peers
 	$(STRESS) $(BIN)/python -m pytest -q compat_tests/spark/jobs/test_random_kills.py \
 	  compat_tests/spark/jobs/test_random_decoded_kills.py \
 	  compat_tests/spark/jobs/test_pipeline.py::test_random_records_survive $(ARGS)
+	$(STRESS) $(BIN)/python -m pytest -q compat_tests/spark/jobs/test_object_store.py $(ARGS)
 
 sim: setup-test
 	$(if $(SEED),$(BIN)/python -m tests.sim.history $(SEED) $(or $(RUNS),1) $(ARGS),\

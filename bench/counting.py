@@ -60,9 +60,8 @@ COUNTING: list[tuple[Any, list[tuple[str, str]]]] = [
             ),
             ("        if self.is_follower:\n            counts = counts.of_followers\n", ""),
             (
-                """\
-            self._wait_for(Slot(context, counts, timed), context""",
-                "            self._wait_for(Slot(context), context",
+                "            self._wait_for(Slot(context, counts), context, timed, outcome)\n",
+                "            self._wait_for(Slot(context), context, outcome)\n",
             ),
             (
                 """\
@@ -76,7 +75,7 @@ COUNTING: list[tuple[Any, list[tuple[str, str]]]] = [
                 "                parts = self._encoded(context, outcome)\n",
             ),
             (
-                "            self._answer_in_turn(Slot(context, counts, timed), outcome)",
+                "            self._answer_in_turn(Slot(context, counts), timed, outcome)",
                 "            self._answer_in_turn(Slot(context), outcome)",
             ),
             (
@@ -92,13 +91,11 @@ COUNTING: list[tuple[Any, list[tuple[str, str]]]] = [
                 ", outcome: Response, counts: RequestCounts\n",
                 ", outcome: Response\n",
             ),
-            ("        version = context.api_version\n", ""),
             (
                 """\
-            if encode_answer(context.api_key, version, context.correlation_id, outcome, parts):
-                counts.count_unusual(version, outcome)
-            else:
-                counts.numbers[version] += 1  # written out: it is nearly every request
+            parts = encode_answer(
+                context.api_key, context.api_version, context.correlation_id, outcome, counts
+            )
 """,
                 """\
             parts = encode_response(
@@ -106,12 +103,41 @@ COUNTING: list[tuple[Any, list[tuple[str, str]]]] = [
             )
 """,
             ),
-            ("        parts: Parts = []\n", ""),
+        ],
+    ),
+    (
+        CONNECTION._wait_for,
+        [
+            (", timed: Timed | None, pending:", ", pending:"),
+            ("        if timed is not None:\n            timed.executed()\n", ""),
+            ("partial(self._pending_done, slot, timed)", "partial(self._pending_done, slot)"),
+        ],
+    ),
+    (
+        CONNECTION._pending_done,
+        [
+            (", timed: Timed | None, pending:", ", pending:"),
+            (
+                "        self._answer(slot, timed, outcome)\n",
+                "        self._answer(slot, outcome)\n",
+            ),
+        ],
+    ),
+    (
+        CONNECTION._answer_in_turn,
+        [
+            (", timed: Timed | None, outcome:", ", outcome:"),
+            ("        if timed is not None:\n            timed.executed()\n", ""),
+            (
+                "        self._answer(slot, timed, outcome)\n",
+                "        self._answer(slot, outcome)\n",
+            ),
         ],
     ),
     (
         CONNECTION._answer,
         [
+            (", timed: Timed | None, outcome:", ", outcome:"),
             (
                 "        context, counts = slot.context, slot.counts\n",
                 "        context = slot.context\n",
@@ -127,8 +153,8 @@ COUNTING: list[tuple[Any, list[tuple[str, str]]]] = [
             ),
             (
                 """\
-        if slot.timed is not None:
-            counts.ended(slot.timed)
+        if timed is not None:
+            counts.ended(timed)
 """,
                 "",
             ),
@@ -137,14 +163,8 @@ COUNTING: list[tuple[Any, list[tuple[str, str]]]] = [
     (
         slots.Slot.__init__,
         [
-            (", counts: RequestCounts, timed: Timed | None = None\n", "\n"),
+            (", counts: RequestCounts)", ")"),
             ("        self.counts = counts\n", ""),
-            (
-                "        self.timed = timed\n"
-                "        if timed is not None:\n"
-                "            timed.executed()\n",
-                "",
-            ),
         ],
     ),
     (

@@ -1,15 +1,20 @@
 """A broker's own work on Fetch requests, without sockets: us of CPU each.
 
-    bench/one_fetch.py [one|session|waits|bulk ...] [--connections N] [--rounds N] [--profile]
+    bench/one_fetch.py [one|session|quiet|waits|bulk ...] [--connections N] [--partitions N]
+                       [--rounds N] [--profile] [-o NAME=VALUE]
 
 As `one_request.py`: a node runs in this process, and each round hands every connection its next
 request. All are versions 12.
 
     one      a full fetch of one partition, which has one record
-    session  an incremental fetch of 8 partitions in which nothing is new
+    session  an incremental fetch of 8 partitions (PARTITIONS) in which nothing is new
+    quiet    the same, which waits for 20 ms
     waits    a full fetch at the end of a partition, which waits until a record comes; the produce
              of that record is counted as well, once for all that wait
     bulk     a full fetch of 8 partitions with 1 MB in each
+
+The share of all requests of the rounds that took a plain road is told as well
+(`-o kwire.plain.requests.enable=false`: none).
 """
 
 from __future__ import annotations
@@ -26,16 +31,19 @@ from typing import Any
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 from bench.groups import encoded
-from bench.one_record import _answer, _profile
+from bench.one_record import _answer, _profile, plain_of
 from bench.one_request import PARTITIONS, TOPIC, Bench
 from kwire.config.broker_config import BrokerConfig
 from kwire.network.loop import new_event_loop, tune_malloc
 from kwire.node.node import Node
 from kwire.protocol import messages as m
+from kwire.protocol.errors import ErrorCode
 from kwire.protocol.records import Record, build_batch
 
 VERSION = 12
 BATCH_BYTES, BATCHES = 100_000, 10
+QUIET_MS = 20
+COMES_AGAIN = int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
 
 def produce(partition: int, value_bytes: int) -> Any:
@@ -50,9 +58,7 @@ def fetch(first: int, offset: int, wait_ms: int = 0, count: int = 1, epoch: int 
     """A full fetch of `count` partitions from `first` on."""
     shape = m.FetchRequest
     partitions = [
-        shape.FetchPartition(
-            partition=(first + i) % PARTITIONS, fetch_offset=offset, partition_max_bytes=1 << 20
-        )
+        shape.FetchPartition(partition=first + i, fetch_offset=offset, partition_max_bytes=1 << 20)
         for i in range(count)
     ]
     return shape(
@@ -88,15 +94,19 @@ def _round(bench: Bench, frames: Callable[[], dict[int, bytes]]) -> Callable[[],
 
 async def one(bench: Bench) -> Callable[[], Any]:
     await _fill(bench)
-    frames = {i: encoded(fetch(i, 0), VERSION) for i in range(len(bench.clients))}
+    frames = {i: encoded(fetch(i % PARTITIONS, 0), VERSION) for i in range(len(bench.clients))}
     return _round(bench, lambda: frames)
 
 
-async def session(bench: Bench) -> Callable[[], Any]:
-    await _fill(bench)
-    opened = await bench.ask(
-        lambda i: fetch(0, 1, count=PARTITIONS, epoch=0), VERSION, lambda x: int(x.error_code)
-    )
+async def _session(bench: Bench, wait_ms: int) -> Callable[[], dict[int, bytes]]:
+    """What asks the next time for nothing new, of all clients."""
+
+    def code(answer: Any) -> int:
+        codes = [int(x.error_code) for topic in answer.responses for x in topic.partitions]
+        return COMES_AGAIN if any(codes) else 0  # not all of them are led yet
+
+    count = bench.options.partitions
+    opened = await bench.ask(lambda i: fetch(0, 0, count=count, epoch=0), VERSION, code)
     epoch = 0
 
     def frames() -> dict[int, bytes]:
@@ -105,7 +115,8 @@ async def session(bench: Bench) -> Callable[[], Any]:
         return {
             i: encoded(
                 m.FetchRequest(
-                    max_wait_ms=0,
+                    max_wait_ms=wait_ms,
+                    min_bytes=1,
                     max_bytes=50 << 20,
                     session_id=x.session_id,
                     session_epoch=epoch,
@@ -115,7 +126,29 @@ async def session(bench: Bench) -> Callable[[], Any]:
             for i, x in enumerate(opened)
         }
 
-    return _round(bench, frames)
+    return frames
+
+
+async def session(bench: Bench) -> Callable[[], Any]:
+    return _round(bench, await _session(bench, 0))
+
+
+async def quiet(bench: Bench) -> Callable[[], Any]:
+    frames = await _session(bench, QUIET_MS)
+
+    async def one_round() -> int:
+        asked = frames()
+        started = time.process_time()
+        for client, data in zip(bench.clients, asked.values(), strict=True):
+            client.feed(data)
+        while sum(client.answered(1) for client in bench.clients) < len(bench.clients):
+            await asyncio.sleep(QUIET_MS / 1000)  # it takes nothing of the processor
+        bench.cpu_s += time.process_time() - started
+        for client in bench.clients:
+            client.received.clear()
+        return len(asked)
+
+    return one_round
 
 
 async def waits(bench: Bench) -> Callable[[], Any]:
@@ -139,11 +172,11 @@ async def waits(bench: Bench) -> Callable[[], Any]:
 async def bulk(bench: Bench) -> Callable[[], Any]:
     for _ in range(BATCHES):
         await _fill(bench, BATCH_BYTES)
-    frames = {i: encoded(fetch(i, 0, count=PARTITIONS), VERSION) for i in range(4)}
+    frames = {i: encoded(fetch(0, 0, count=PARTITIONS), VERSION) for i in range(4)}
     return _round(bench, lambda: frames)
 
 
-SCENARIOS = {"one": one, "session": session, "waits": waits, "bulk": bulk}
+SCENARIOS = {"one": one, "session": session, "quiet": quiet, "waits": waits, "bulk": bulk}
 
 
 async def measure(options: argparse.Namespace, scenario: str, directory: str) -> float:
@@ -151,13 +184,17 @@ async def measure(options: argparse.Namespace, scenario: str, directory: str) ->
     config = BrokerConfig.load(
         properties={},
         environment={},
-        overrides={"log.dirs": directory, "listeners": "PLAINTEXT://127.0.0.1:0"},
+        overrides={
+            "log.dirs": directory,
+            "listeners": "PLAINTEXT://127.0.0.1:0",
+            **dict(x.split("=", 1) for x in options.option or ()),
+        },
         developer=True,
     )
     node = Node(config, asyncio.get_running_loop())
     await node.start()
     topic = m.CreateTopicsRequest.CreatableTopic(
-        name=TOPIC, num_partitions=PARTITIONS, replication_factor=1
+        name=TOPIC, num_partitions=options.partitions, replication_factor=1
     )
     request = m.CreateTopicsRequest(topics=[topic], timeout_ms=10_000)
     await _answer(node.controller_channel.forward(request, None))  # type: ignore[arg-type]
@@ -173,7 +210,10 @@ async def measure(options: argparse.Namespace, scenario: str, directory: str) ->
         await counted()
     if options.profile:
         await _profile(options.rounds, counted)
+    before = plain_of(node)
     best = min([await counted() for _ in range(options.rounds)])
+    taken, all_of_them = (now - then for now, then in zip(plain_of(node), before, strict=True))
+    print(f"{taken / all_of_them:.1%} of the requests took a plain road")
     for client in bench.clients:
         client.connection.connection_lost(None)
     await node.stop()
@@ -187,7 +227,9 @@ def main() -> int:
     parser.add_argument("scenarios", nargs="*", help=" ".join(SCENARIOS))
     parser.add_argument("--connections", type=int, default=100)
     parser.add_argument("--rounds", type=int, default=100)
+    parser.add_argument("--partitions", type=int, default=PARTITIONS)
     parser.add_argument("--profile", action="store_true")
+    parser.add_argument("-o", "--option", action="append", help="a broker config, name=value")
     options = parser.parse_args()
     tune_malloc()
     loop = new_event_loop()

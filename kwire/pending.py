@@ -140,6 +140,31 @@ def after(pending: Pending[T], transform: Callable[[Pending[T]], U]) -> Pending[
     return outcome
 
 
+def then(pending: Pending[T], follow: Callable[[Pending[T]], Answer[U]]) -> Pending[U]:
+    """As `after`, where what is to be done then may itself take a while."""
+    outcome: Pending[U] = Pending(pending.cancel)
+
+    def settle(done: Pending[U]) -> None:
+        error = done.error()
+        if error is not None:
+            outcome.fail(error)
+        else:
+            outcome.complete(done.result())
+
+    def begin(done: Pending[T]) -> None:
+        try:
+            answer = follow(done)
+        except Exception as error:
+            outcome.fail(error)
+            return
+        following = as_pending(answer)
+        outcome.set_on_cancel(following.cancel)
+        following.add_done_callback(settle)
+
+    pending.add_done_callback(begin)
+    return outcome
+
+
 def gather(pendings: list[Pending[T]]) -> Pending[list[Pending[T]]]:
     """All of `pendings`, in their order, once every one is done (or failed)."""
     outcome: Pending[list[Pending[T]]] = Pending(lambda: _cancel_all(pendings))

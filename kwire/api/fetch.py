@@ -18,8 +18,10 @@ KIP-227, KIP-516, KIP-595, KIP-951; measured on Apache Kafka 4.4.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
+from kwire.api.plain.fetches import PlainFetches
 from kwire.api.shared.fetch_size import ANSWER_BYTES, ONE_PARTITION_BYTES, PARTITION_BYTES
 from kwire.log.types import COMMITTED, HIGH_WATERMARK, ISOLATION_LEVELS, LOG_END, READ_COMMITTED
 from kwire.pending import Answer, Pending
@@ -44,6 +46,7 @@ from kwire.server.leader_hints import HINTED_ERRORS, LeaderHints, missing_partit
 if TYPE_CHECKING:
     from kwire.quota.sensor import Sensor
     from kwire.replica.partition import Partition
+    from kwire.server.deadlines import Deadline
 
 VERSIONS = (4, 18)
 FOLLOW = Requires(
@@ -102,6 +105,7 @@ class _Fetch:
         "_consumer",
         "_context",
         "_is_asked",
+        "_limits",
         "_pending",
         "_refused",
         "_replica_id",
@@ -129,10 +133,10 @@ class _Fetch:
     def start(self) -> Answer[m.FetchResponse]:
         asked = self._asked_partitions()
         if not isinstance(asked, list):
-            self._limits()
+            self.limits()
             is_bound = self._consumer is not None or self._is_asked
             return (self._throttled() if is_bound else None) or _error(asked)
-        limits = self._limits()
+        self._limits = limits = self.limits()
         refused = self._follower_refused(limits)
         for partition in asked:
             self._add(partition, refused)
@@ -145,16 +149,32 @@ class _Fetch:
         self._pending = Pending(read.cancel)
         return self._pending
 
+    def go_on(
+        self,
+        session: FetchSession,
+        targets: list[ReadTarget[SessionPartition]],
+        limits: ReadLimits,
+        deadline: Deadline,
+        order: int,
+    ) -> Pending[m.FetchResponse]:
+        """As `start`, of an incremental fetch that names nothing and has waited until now."""
+        self._session, self._targets, self._limits = session, targets, limits
+        read = DelayedRead(self._context.parts.read_context, targets, limits, self._finish)
+        deadline.callback = read.expired
+        read.go_on(deadline, order)
+        self._pending = Pending(read.cancel)
+        return self._pending
+
     def _finish(self) -> None:
         throttled, consumer = None, self._consumer
         if self._is_asked:
             throttled = self._throttled()
         elif consumer is not None:
             # Nearly always it is within the quota for certain: this is `Sensor.count`.
-            context, targets = self._context, self._targets
-            if len(targets) == 1 and self._session is None and not self._refused:
-                response_bytes = ONE_PARTITION_BYTES[context.api_version]
-                response_bytes += targets[0].result.size_bytes
+            context = self._context
+            if self._session is None and len(self._targets) == 1 and not self._refused:
+                (target,) = self._targets
+                response_bytes = ONE_PARTITION_BYTES[context.api_version] + target.result.size_bytes
             else:
                 response_bytes = self._response_bytes()
             if self._pending is None and (connection := context.connection) is not None:
@@ -163,7 +183,8 @@ class _Fetch:
                 now_s = context.parts.loop.time()
             pending = consumer.pending + response_bytes
             if pending <= consumer.room and now_s < consumer.quiet_until_s:
-                consumer.pending, consumer.counted_s = pending, now_s
+                consumer.pending = pending
+                consumer.counted_s = now_s
             else:
                 throttled = self._throttled()
         self._response = response = throttled or self._answer()
@@ -185,6 +206,7 @@ class _Fetch:
         if not isinstance(session, FetchSession):
             code: ErrorCode = session
             return code
+        session.disturb()
         if request.topics or request.forgotten_topics_data:
             session.update(request.topics, request.forgotten_topics_data)
         if not session.partitions:
@@ -221,7 +243,8 @@ class _Fetch:
         response.responses = self._answer().responses
         return response
 
-    def _limits(self) -> ReadLimits:
+    def limits(self) -> ReadLimits:
+        """What the request allows, and what binds its client."""
         context, request = self._context, self._request
         parts, connection, version = context.parts, context.connection, context.api_version
         has_state = version >= REPLICA_STATE_FROM
@@ -371,6 +394,8 @@ class _Fetch:
         response.responses = responses
         if session is not None:
             response.session_id = session.session_id
+            if is_incremental and not responses:
+                session.found_nothing(self._context.parts.replicas, self._targets, self._limits)
         if hints is not None and is_client:
             response.node_endpoints = hints.endpoints(m.FetchResponse.NodeEndpoint)
         return response
@@ -392,6 +417,9 @@ class _Fetch:
             leader_id=leader_id, leader_epoch=epoch
         )
         return hints
+
+
+plain_road = partial(PlainFetches, _Fetch)
 
 
 def _replica_id(context: RequestContext, request: m.FetchRequest) -> int:

@@ -24,15 +24,18 @@ before it forwards it has a file of its own. Source: KIP-590.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TypeVar
 
 from kwire.api.shared.forwarding import forward
-from kwire.pending import Answer
+from kwire.pending import Answer, Pending, then
+from kwire.protocol import messages as m
 from kwire.protocol.api_keys import ApiKey
 from kwire.protocol.structs import Message, Request
 from kwire.security.acl import Operation, ResourceType
 from kwire.security.requirements import Authorization, Checked, Denied, Requires
 from kwire.server.context import RequestContext
+from kwire.server.sliced_response import SlicedResponse
 
 
 def _of_cluster(operation: Operation) -> Authorization:
@@ -85,6 +88,33 @@ AUTHORIZATIONS: dict[int, Authorization] = {
 ResponseT = TypeVar("ResponseT", bound=Message)
 
 
-def handle(context: RequestContext, request: Request[ResponseT]) -> Answer[ResponseT]:
+ENCODED_TOPICS = 30
+"""A slice is about 2 ms: a new topic has some 40 configs in the answer. Fewer are encoded at once.
+"""
+
+
+def handle(
+    context: RequestContext, request: Request[ResponseT]
+) -> Answer[ResponseT | SlicedResponse]:
     """Let the controller execute it."""
-    return forward(context, request)
+    answer: Pending[ResponseT] = forward(context, request)
+    return then(answer, lambda done: _encoded(context, done.result()))
+
+
+def _encoded(
+    context: RequestContext, response: ResponseT
+) -> ResponseT | Pending[ResponseT | SlicedResponse]:
+    """An answer that tells much of many topics is encoded in slices."""
+    if not isinstance(response, m.CreateTopicsResponse) or len(response.topics) <= ENCODED_TOPICS:
+        return response
+    topics, response.topics = response.topics, []
+    sliced = SlicedResponse(response, "topics", context.api_version)
+
+    def work() -> Iterator[None]:
+        for begin in range(0, len(topics), ENCODED_TOPICS):
+            if begin:
+                yield
+            sliced.add(topics[begin : begin + ENCODED_TOPICS])
+
+    made: Pending[ResponseT | SlicedResponse] = context.parts.slices.run(work(), lambda: sliced)
+    return made

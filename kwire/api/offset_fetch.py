@@ -4,20 +4,23 @@ One group until v7, several from v8 on (KIP-709). No topic list (null, from v2) 
 that is committed. What was never committed is offset -1 without an error, also of groups and
 topics that do not exist. v7 has require_stable: UNSTABLE_OFFSET_COMMIT while a transaction that
 commits the offset is open (KIP-447). v9 has the member id and epoch of KIP-848, v10 topic ids.
+Many partitions are answered in slices, all as they were when the group was asked.
 Source: KIP-447, KIP-709, KIP-848; measured on Apache Kafka 4.4.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
-from kwire.coordinator.replies import collect, convert_all
-from kwire.pending import Answer, Pending, as_pending
+from kwire.coordinator.group.found_offsets import FoundOffsets
+from kwire.pending import Answer, Pending, as_pending, gather, then
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.security.acl import Operation, ResourceType
 from kwire.security.requirements import Denied, Requires
 from kwire.server.context import RequestContext
+from kwire.server.sliced_response import SlicedResponse
 
 VERSIONS = (1, 10)
 DESCRIBE_GROUP = Requires(
@@ -38,21 +41,25 @@ AUTHORIZATION = (DESCRIBE_GROUP, DESCRIBE_TOPIC)
 GROUP_ERROR_FROM = 2
 GROUPS_FROM = 8
 TOPIC_IDS_FROM = 10
+SLICE_PARTITIONS = 300
+"""A slice is about 2 ms. Fewer partitions are answered at once, those of one topic together."""
 
 Group: TypeAlias = "m.OffsetFetchRequest.OffsetFetchRequestGroup"
 Topic: TypeAlias = "m.OffsetFetchRequest.OffsetFetchRequestTopics"
-FoundGroup: TypeAlias = "m.OffsetFetchResponse.OffsetFetchResponseGroup"
+AnsweredGroup: TypeAlias = "m.OffsetFetchResponse.OffsetFetchResponseGroup"
 FoundTopic: TypeAlias = "m.OffsetFetchResponse.OffsetFetchResponseTopics"
 
 
-def handle(context: RequestContext, request: m.OffsetFetchRequest) -> Answer[m.OffsetFetchResponse]:
+def handle(
+    context: RequestContext, request: m.OffsetFetchRequest
+) -> Answer[m.OffsetFetchResponse | SlicedResponse]:
     """See the module."""
     groups = request.groups if context.api_version >= GROUPS_FROM else [_only_group(request)]
-    answers = [_fetch(context, group, request.require_stable) for group in groups]
-    pendings = [as_pending(x) for x in answers]
-    if context.api_version >= GROUPS_FROM:
-        return collect(pendings, lambda found: m.OffsetFetchResponse(groups=found))
-    return collect(pendings, lambda found: _flat(context, groups[0], found[0]))
+    asked = [_AskedGroup(context, group) for group in groups]
+    fetched = gather([as_pending(each.fetch(request.require_stable)) for each in asked])
+    if not fetched.done:
+        return then(fetched, lambda done: _answer(context, asked, done.result()))
+    return _answer(context, asked, fetched.result())
 
 
 def error_response(context: RequestContext, error: KafkaError) -> m.OffsetFetchResponse:
@@ -72,29 +79,109 @@ def _only_group(request: m.OffsetFetchRequest) -> Group:
     return shape.OffsetFetchRequestGroup(group_id=request.group_id, topics=topics)
 
 
-def _fetch(context: RequestContext, group: Group, require_stable: bool) -> Answer[FoundGroup]:
-    """The OffsetFetchResponseGroup of one group, or a Pending of it."""
-    if not context.allows(DESCRIBE_GROUP, group.group_id):
-        return m.OffsetFetchResponse.OffsetFetchResponseGroup(
-            group_id=group.group_id, error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED
+class _AskedGroup:
+    """One group of a request, and what was found of it."""
+
+    __slots__ = ("_context", "_is_denied", "group", "is_everything", "refused")
+
+    def __init__(self, context: RequestContext, group: Group) -> None:
+        self._context = context
+        self.group = group
+        self.is_everything = group.topics is None
+        self.refused: list[FoundTopic] = []
+        """Topics that were asked for and are not told."""
+        self._is_denied = not context.allows(DESCRIBE_GROUP, group.group_id)
+        if not self._is_denied and group.topics is not None:
+            group.topics = _readable(context, group.topics, self.refused)
+
+    def fetch(self, require_stable: bool) -> Answer[FoundOffsets]:
+        """Ask the group's coordinator."""
+        if self._is_denied:
+            code = ErrorCode.GROUP_AUTHORIZATION_FAILED
+            return FoundOffsets(self.group.group_id, [], code)
+        return self._context.parts.coordinators.groups.fetch_offsets(self.group, require_stable)
+
+    def topics(self, found: FoundOffsets) -> Iterator[FoundTopic]:
+        """What may be told, each made when it is taken. Of everything committed these are, by id,
+        topics that exist."""
+        if found.error_code:
+            return
+        context, is_everything = self._context, self.is_everything
+        known = None
+        if is_everything and context.api_version >= TOPIC_IDS_FROM:
+            known = context.parts.metadata.image.topics.by_name
+        for partitions in found.topics:
+            name = partitions.name
+            if is_everything and not context.sees(DESCRIBE_TOPIC, name):
+                continue
+            if known is not None and name not in known:
+                continue
+            topic = partitions.answer()
+            if known is not None:
+                topic.topic_id = known[name].topic_id
+            yield topic
+        yield from self.refused
+
+
+def _answer(
+    context: RequestContext, asked: list[_AskedGroup], fetched: list[Pending[FoundOffsets]]
+) -> Answer[m.OffsetFetchResponse | SlicedResponse]:
+    """The response, in slices where many partitions are found."""
+    found = [done.result() for done in fetched]
+    has_groups = context.api_version >= GROUPS_FROM
+    if sum(each.partition_count for each in found) > SLICE_PARTITIONS:
+        response = m.OffsetFetchResponse()
+        sliced = SlicedResponse(response, "groups" if has_groups else "topics", context.api_version)
+        work = _groups_in_slices if has_groups else _topics_in_slices
+        made: Pending[m.OffsetFetchResponse | SlicedResponse]
+        made = context.parts.slices.run(work(asked, found, sliced), lambda: sliced)
+        return made
+    answered = [
+        m.OffsetFetchResponse.OffsetFetchResponseGroup(
+            group_id=each.group_id,
+            topics=list(group.topics(each)),
+            error_code=each.error_code,
         )
-    refused: list[FoundTopic] = []
-    everything = group.topics is None
-    if group.topics is not None:
-        group.topics = _readable(context, group.topics, refused)
-    answer = context.parts.coordinators.groups.fetch_offsets(group, require_stable)
-    pending = as_pending(answer)
+        for group, each in zip(asked, found, strict=True)
+    ]
+    if has_groups:
+        return m.OffsetFetchResponse(groups=answered)
+    return _flat(context, asked[0].group, answered[0])
 
-    def finish(done: Pending[FoundGroup]) -> FoundGroup:
-        found = done.result()
-        if found.error_code != ErrorCode.NONE:
-            return found
-        if everything:
-            found.topics = _visible(context, found.topics)
-        found.topics += refused
-        return found
 
-    return convert_all(pending, finish)
+def _groups_in_slices(
+    asked: list[_AskedGroup], found: list[FoundOffsets], response: SlicedResponse
+) -> Iterator[None]:
+    for group, each in zip(asked, found, strict=True):
+        element = response.begin_element(
+            m.OffsetFetchResponse.OffsetFetchResponseGroup(
+                group_id=each.group_id, topics=[], error_code=each.error_code
+            ),
+            "topics",
+        )
+        yield from _in_slices(group.topics(each), element.add)
+        element.end()
+
+
+def _topics_in_slices(
+    asked: list[_AskedGroup], found: list[FoundOffsets], response: SlicedResponse
+) -> Iterator[None]:
+    """The only group of a request of v1-7, without an error."""
+    yield from _in_slices(
+        asked[0].topics(found[0]), lambda topics: response.add([_flat_topic(x) for x in topics])
+    )
+
+
+def _in_slices(
+    topics: Iterator[FoundTopic], add: Callable[[list[FoundTopic]], None]
+) -> Iterator[None]:
+    count = 0
+    for topic in topics:
+        if count >= SLICE_PARTITIONS:
+            count = 0
+            yield
+        add([topic])
+        count += len(topic.partitions)
 
 
 def _readable(
@@ -117,18 +204,6 @@ def _readable(
     return passed
 
 
-def _visible(context: RequestContext, topics: list[FoundTopic]) -> list[FoundTopic]:
-    """Of everything committed, the topics that may be told of; by id only those that exist."""
-    visible = [x for x in topics if context.sees(DESCRIBE_TOPIC, x.name)]
-    if context.api_version < TOPIC_IDS_FROM:
-        return visible
-    known = context.parts.metadata.image.topics.by_name
-    visible = [x for x in visible if x.name in known]
-    for topic in visible:
-        topic.topic_id = known[topic.name].topic_id
-    return visible
-
-
 def _refusal(topic: Topic, code: int) -> FoundTopic:
     shape = m.OffsetFetchResponse
     return shape.OffsetFetchResponseTopics(
@@ -143,28 +218,27 @@ def _refusal(topic: Topic, code: int) -> FoundTopic:
     )
 
 
-def _flat(context: RequestContext, group: Group, found: FoundGroup) -> m.OffsetFetchResponse:
+def _flat(context: RequestContext, group: Group, found: AnsweredGroup) -> m.OffsetFetchResponse:
     """The answer in the form of v1-7; v1 tells an error of the group at every partition."""
     shape = m.OffsetFetchResponse
     topics = found.topics
     if found.error_code and context.api_version < GROUP_ERROR_FROM:
         topics = [_refusal(x, found.error_code) for x in group.topics or ()]
-    return shape(
-        error_code=found.error_code,
-        topics=[
-            shape.OffsetFetchResponseTopic(
-                name=topic.name,
-                partitions=[
-                    shape.OffsetFetchResponsePartition(
-                        partition_index=x.partition_index,
-                        committed_offset=x.committed_offset,
-                        committed_leader_epoch=x.committed_leader_epoch,
-                        metadata=x.metadata,
-                        error_code=x.error_code,
-                    )
-                    for x in topic.partitions
-                ],
+    return shape(error_code=found.error_code, topics=[_flat_topic(topic) for topic in topics])
+
+
+def _flat_topic(topic: FoundTopic) -> m.OffsetFetchResponse.OffsetFetchResponseTopic:
+    shape = m.OffsetFetchResponse
+    return shape.OffsetFetchResponseTopic(
+        name=topic.name,
+        partitions=[
+            shape.OffsetFetchResponsePartition(
+                partition_index=x.partition_index,
+                committed_offset=x.committed_offset,
+                committed_leader_epoch=x.committed_leader_epoch,
+                metadata=x.metadata,
+                error_code=x.error_code,
             )
-            for topic in topics
+            for x in topic.partitions
         ],
     )

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
+import struct
 from typing import TYPE_CHECKING
 
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.json_format import Error as JsonError
 from google.protobuf.json_format import MessageToDict, Parse
-from google.protobuf.message import DecodeError, EncodeError
+from google.protobuf.message import DecodeError, EncodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 
 from kwire.cli import exact_json
@@ -28,6 +32,24 @@ OF_THEIR_OWN = frozenset(
     )
 )
 """Messages whose JSON is not an object of their fields."""
+ANY = "google.protobuf.Any"
+FLOAT_VALUE = "google.protobuf.FloatValue"
+VALUES_OF_JSON = tuple(f"google.protobuf.{name}" for name in ("ListValue", "Struct", "Value"))
+WRAPPERS = frozenset(
+    f"google.protobuf.{name}Value" for name in (*_NUMBERS, "Bool", "String", "Bytes")
+)
+EXACT_MAX = 2**53
+"""Below this a number with a point or an exponent, which is read as a double, is exact."""
+_PACKED = {FieldDescriptor.TYPE_FLOAT: "<f", FieldDescriptor.TYPE_DOUBLE: "<d"}
+_LONG = (
+    FieldDescriptor.TYPE_INT64,
+    FieldDescriptor.TYPE_UINT64,
+    FieldDescriptor.TYPE_SINT64,
+    FieldDescriptor.TYPE_FIXED64,
+    FieldDescriptor.TYPE_SFIXED64,
+)
+_INTEGER = re.compile(r"-?[0-9]{1,400}")
+_BASE64 = re.compile(r"(?:[A-Za-z0-9+/]*|[A-Za-z0-9_-]*)")
 _FAILURES = (JsonError, DecodeError, EncodeError, ValueError, TypeError)
 
 
@@ -60,40 +82,163 @@ def shown(schema: ProtobufSchema, data: bytes, start: int) -> bytes:
     descriptor = found.message(list(schema.descriptor.message_types_by_name.values()))
     try:
         message = GetMessageClass(descriptor).FromString(data[found.end :])
-        value = MessageToDict(
-            message, preserving_proto_field_name=True, descriptor_pool=schema.descriptor.pool
-        )
+        pool = schema.descriptor.pool
+        told: Json = MessageToDict(message, preserving_proto_field_name=True, descriptor_pool=pool)
+        value = _with_whole_floats(message, told, pool)
         return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
     except _FAILURES as error:
         raise ClientError(f"it has no JSON: {_line(error)}") from None
 
 
+def _with_whole_floats(message: Message, told: Json, pool: DescriptorPool) -> Json:
+    """The JSON of a message with floats that are integers as they are: the library shows eight
+    digits of them, which is another number, and the largest one is too large for it to read."""
+    kind = message.DESCRIPTOR.full_name
+    if kind == FLOAT_VALUE:
+        return _whole(getattr(message, "value"), told)  # noqa: B009
+    if not isinstance(told, dict):
+        return told
+    if kind == ANY:
+        of_type, data = str(getattr(message, "type_url")), bytes(getattr(message, "value"))  # noqa: B009
+        if not of_type:
+            return told
+        held_type = pool.FindMessageTypeByName(of_type.rpartition("/")[2])
+        held = GetMessageClass(held_type).FromString(data)
+        if held.DESCRIPTOR.full_name in OF_THEIR_OWN:
+            return {**told, "value": _with_whole_floats(held, told.get("value"), pool)}
+        return _with_whole_floats(held, told, pool)
+    if kind in OF_THEIR_OWN:
+        return told
+    found = dict(told)
+    for field, value in message.ListFields():
+        name = f"[{field.full_name}]" if field.is_extension else field.name
+        inner = found[name]
+        target = field.message_type
+        if target is not None and target.GetOptions().map_entry:
+            of_values = target.fields_by_name["value"]
+            if isinstance(inner, dict):
+                found[name] = {
+                    shown: _of_field(of_values, value[key], inner[shown], pool)
+                    for key, shown in zip(value, inner, strict=True)
+                }
+        elif isinstance(inner, list) and field.is_repeated:
+            pairs = zip(value, inner, strict=True)
+            found[name] = [_of_field(field, held, one, pool) for held, one in pairs]
+        else:
+            found[name] = _of_field(field, value, inner, pool)
+    return found
+
+
+def _of_field(
+    field: FieldDescriptor, value: Message | float, told: Json, pool: DescriptorPool
+) -> Json:
+    if isinstance(value, Message):
+        return _with_whole_floats(value, told, pool)
+    return _whole(value, told) if field.type == FieldDescriptor.TYPE_FLOAT else told
+
+
+def _whole(value: float, told: Json) -> Json:
+    return value if isinstance(told, float) and value.is_integer() else told
+
+
 def _check_objects(descriptor: Descriptor, value: Json, where: str) -> None:
-    """The library takes `[]` and `""` for a message without fields."""
-    if descriptor.full_name in OF_THEIR_OWN:
+    """What the library would take for something else: `[]` and `""` for a message without fields,
+    numbers that a field rounds, text that is no base64."""
+    kind = descriptor.full_name
+    if kind in VALUES_OF_JSON:
+        _check_numbers(value, where)
+    elif kind in WRAPPERS:
+        _check_scalar(descriptor.fields_by_name["value"], value, where)
+    elif kind == ANY and isinstance(value, dict):
+        _check_any(descriptor.file.pool, value, where)
+    if kind in OF_THEIR_OWN:
         return
     if not isinstance(value, dict):
-        told = json.dumps(value)[:100]
-        raise ClientError(f"not by its schema: {where}: {told} is no {descriptor.full_name}")
+        raise _refused(where, value, f"no {kind}")
     fields = {field.json_name: field for field in descriptor.fields} | dict(
         descriptor.fields_by_name
     )
     for name, inner in value.items():
         field = fields.get(name)
-        target = None if field is None else field.message_type
-        if target is None or inner is None:
+        if field is None:
             continue  # unknown names are for the library to refuse
         path = f"{where}.{name}"
-        if target.GetOptions().map_entry:
-            target = target.fields_by_name["value"].message_type
-            if target is not None and isinstance(inner, dict):
+        target = field.message_type
+        if target is not None and target.GetOptions().map_entry:
+            if isinstance(inner, dict):
                 for key, item in inner.items():
-                    _check_objects(target, item, f"{path}.{key}")
-        elif isinstance(inner, list) and field is not None and field.is_repeated:
-            for at, item in enumerate(inner):
-                _check_objects(target, item, f"{path}[{at}]")
-        elif field is not None and not field.is_repeated:
-            _check_objects(target, inner, path)
+                    _check_field(target.fields_by_name["value"], item, f"{path}.{key}")
+        elif field.is_repeated:
+            for at, item in enumerate(inner if isinstance(inner, list) else ()):
+                _check_field(field, item, f"{path}[{at}]")
+        else:
+            _check_field(field, inner, path)
+
+
+def _check_any(pool: DescriptorPool, value: dict[str, Json], where: str) -> None:
+    try:
+        descriptor = pool.FindMessageTypeByName(str(value.get("@type")).rpartition("/")[2])
+    except KeyError:
+        return  # for the library to refuse
+    inner: Json = {name: one for name, one in value.items() if name != "@type"}
+    if descriptor.full_name in OF_THEIR_OWN:
+        inner, where = value.get("value"), f"{where}.value"
+    _check_objects(descriptor, inner, where)
+
+
+def _check_field(field: FieldDescriptor, value: Json, where: str) -> None:
+    if value is None:
+        return
+    if field.message_type is None:
+        _check_scalar(field, value, where)
+    else:
+        _check_objects(field.message_type, value, where)
+
+
+def _check_scalar(field: FieldDescriptor, value: Json, where: str) -> None:
+    """Numbers may be text in the JSON of protobuf."""
+    number = int(value) if isinstance(value, str) and _INTEGER.fullmatch(value) else value
+    if field.type == FieldDescriptor.TYPE_BYTES:
+        if isinstance(value, str) and not _is_base64(value):
+            raise _refused(where, value, "no base64")
+    elif field.type in _PACKED:
+        if isinstance(number, int) and not _is_held(_PACKED[field.type], number):
+            raise _refused(where, value, "a number that its type rounds")
+    elif field.type in _LONG and isinstance(number, float) and abs(number) >= EXACT_MAX:
+        raise _refused(where, value, "not exact: write it in digits alone")
+
+
+def _check_numbers(value: Json, where: str) -> None:
+    """Of google.protobuf.Value, whose numbers are doubles."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            _check_numbers(inner, f"{where}.{name}")
+    elif isinstance(value, list):
+        for at, inner in enumerate(value):
+            _check_numbers(inner, f"{where}[{at}]")
+    elif isinstance(value, int) and not _is_held("<d", value):
+        raise _refused(where, value, "a number that its type rounds")
+
+
+def _is_held(layout: str, number: int) -> bool:
+    """Whether a float or a double is this integer; one that is too large the library refuses."""
+    try:
+        (held,) = struct.unpack(layout, struct.pack(layout, number))
+    except (OverflowError, struct.error):
+        return True
+    return bool(held == number)
+
+
+def _is_base64(text: str) -> bool:
+    """Of either alphabet, with its padding or without; the library passes over all else."""
+    digits = text.rstrip("=")
+    padding = len(text) - len(digits)
+    is_whole = padding in (0, -len(digits) % 4) and len(digits) % 4 != 1
+    return is_whole and _BASE64.fullmatch(digits) is not None
+
+
+def _refused(where: str, value: Json, what: str) -> ClientError:
+    return ClientError(f"not by its schema: {where}: {json.dumps(value)[:100]} is {what}")
 
 
 def _line(error: Exception) -> str:

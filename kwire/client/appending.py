@@ -40,6 +40,10 @@ class Appending:
         self.throttled_until_s = 0.0
         """Until when the broker holds back what is sent, by the producer's quota."""
 
+    def go_by(self, cluster: Cluster) -> None:
+        """What is sent from here on goes over these connections."""
+        self._cluster = cluster
+
     async def attempt(self, topic: str, index: int, batch: bytearray) -> int:
         """Send a batch once; its offset, -1 without acks. ClientError; one that says so is
         retriable."""

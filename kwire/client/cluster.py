@@ -87,6 +87,10 @@ class Cluster:
     ) -> None:
         await self.close()
 
+    def another(self) -> Cluster:
+        """The same cluster over connections of their own."""
+        return Cluster(self.settings, loop=self.loop, random=self.random, clock=self.clock)
+
     async def close(self) -> None:
         """End all connections."""
         self._is_closed = True

@@ -79,6 +79,11 @@ class TransactionalProducer:
         self._is_begun = False
         self._is_implicit = False  # what is written adds itself to the transaction
 
+    def go_by(self, cluster: Cluster) -> None:
+        """What is asked from here on goes over these connections."""
+        self._cluster = cluster
+        self._appending.go_by(cluster)
+
     async def open(self) -> None:
         """Become the one producer of this transactional id; waits until what the one before has
         left is ended."""

@@ -250,9 +250,10 @@ class DynamicConfig:
         """Typed values of every topic config of a topic with these overrides."""
         return apply_overrides(self._topic_values(), overrides)
 
-    def topic_values_of(self, topic: str) -> dict[str, Value]:
+    def topic_values_of(self, topic: str) -> Mapping[str, Value]:
         """`topic_values` with what the image holds for `topic`."""
-        return self.topic_values(self.configs.get((RESOURCE_TOPIC, topic), {}))
+        overrides = self.configs.get((RESOURCE_TOPIC, topic))
+        return self.topic_values(overrides) if overrides else self._topic_values()
 
     def group_values(self, group: str) -> dict[str, Value]:
         """Typed values of every group config of `group`: its own, the broker's, Kafka's."""

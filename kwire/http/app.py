@@ -11,7 +11,7 @@ from http import HTTPStatus
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -99,6 +99,8 @@ class Gate:
 
         try:
             await self._app(scope, _Body(receive, self._bounds).receive, noting)
+        except ClientDisconnect:
+            return  # there is nobody to answer
         except BodyTooLarge:
             answer = refusal(413, f"the body is over {self._bounds.request_bytes_max} bytes")
         except BodyLate:

@@ -11,6 +11,7 @@ import asyncio
 import logging
 import socket
 import ssl
+import sys
 from collections.abc import Callable
 
 import h11
@@ -19,10 +20,11 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
-from kwire.http.app import HEAD_BYTES_MAX
+from kwire.http.app import HEAD_BYTES_MAX, refusal
 
 KEEP_ALIVE_S = 75
 """Longer than a monitoring system's scrape interval is by default."""
+WHY_CHARACTERS_MAX = 200
 
 
 class ConnectionLimits:
@@ -92,10 +94,17 @@ class BoundedProtocol(H11Protocol):
         if cycle is not None and not cycle.response_complete:
             cycle.disconnected = True
             cycle.message_event.set()
-        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
-            super().send_400_response(msg)
-        else:
+        if self.conn.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
             self.transport.abort()  # a half answer must not look like a whole one
+            return
+        error = sys.exception()
+        why = " ".join(str(error).split())[:WHY_CHARACTERS_MAX] if error is not None else msg
+        answer = refusal(400, f"the request is no HTTP: {why}")
+        answer.headers["connection"] = "close"
+        head = b"".join(b"%s: %s\r\n" % one for one in answer.raw_headers)
+        # A request of HEAD, too, that ends as it should not: h11 would take no body for it.
+        self.transport.write(b"HTTP/1.1 400 Bad Request\r\n%s\r\n%s" % (head, answer.body))
+        self.transport.close()
 
     def _await_head(self) -> None:
         """The time for a head runs from its first byte, or from the connection's begin."""

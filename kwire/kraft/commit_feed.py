@@ -1,7 +1,8 @@
 """Committed records on their way from the log to those who listen.
 
 Batches that this node has just appended are kept decoded until they are committed; what was in
-the log before is read from it. Everybody gets every batch once and in order.
+the log before is read from it, where many batches come as one. Everybody gets every record once
+and in order.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ class CommitFeed:
             end = high_watermark
             if self._appended:
                 end = min(end, self._appended[0].base_offset)
-            for batch in self._log.read_batches(self.next_offset, end):
+            for batch in self._log.read_runs(self.next_offset, end):
                 self._deliver(batch)
 
     def _deliver(self, batch: MetadataBatch) -> None:

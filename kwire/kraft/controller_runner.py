@@ -3,8 +3,9 @@
 While this node leads, a request becomes records, which are appended and replayed at once; its
 answer - also of a request without records - waits until everything that was appended by then is
 committed. When the node stops leading, the answers that wait get NOT_CONTROLLER and the controller
-is loaded anew from what is committed. While another node leads, the controller replays what is
-committed and is ready to take over.
+is loaded anew from what is committed. A request of many topics is decided in slices, one a turn of
+the loop, and each slice's records are appended before the next is decided. While another node
+leads, the controller replays what is committed and is ready to take over.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Generic, Protocol, TypeVar
 from kwire.clock import Clock
 from kwire.kraft.commit_feed import CommitFeed
 from kwire.kraft.controller.context import ControllerContext, not_controller
-from kwire.kraft.controller.results import Records, Result
+from kwire.kraft.controller.results import Records, Result, Slices
 from kwire.kraft.images.metadata_image import MetadataImage
 from kwire.kraft.metadata_log import MetadataBatch, MetadataLog
 from kwire.kraft.raft import RaftState
@@ -25,6 +26,7 @@ from kwire.kraft.raft import messages as msg
 from kwire.kraft.raft.roles.base import FOREVER_MS
 from kwire.kraft.raft.types import BOOTSTRAP_SNAPSHOT
 from kwire.kraft.snapshots.content import encode_batch, parse_snapshot
+from kwire.log.scheduling import Scheduler
 from kwire.pending import Pending
 from kwire.protocol.errors import KafkaError
 from kwire.protocol.metadata_records import MetadataRecord
@@ -47,6 +49,12 @@ class MetadataController(Protocol):
     def handle(
         self, request: Request[Response], context: ControllerContext, now_ms: int
     ) -> Result[Response]: ...
+
+    def slices(
+        self, request: Request[Response], context: ControllerContext
+    ) -> Slices[Response] | None: ...
+
+    def wrote(self, now_ms: int) -> None: ...
 
     def replay(self, record: MetadataRecord, offset: int, epoch: int | None = None) -> None: ...
 
@@ -83,6 +91,7 @@ class Quorum(Protocol):
     raft: RaftState
     feed: CommitFeed
     leader_id: int | None
+    scheduler: Scheduler
 
     @property
     def now_ms(self) -> int: ...
@@ -124,6 +133,39 @@ class _Waiting(Generic[T]):
         self._reply.fail(error)
 
 
+class _Sliced(Protocol):
+    """A request that takes several turns of the loop."""
+
+    def next(self) -> Records | None: ...
+
+    def answer(self, runner: ControllerRunner) -> None: ...
+
+    def refuse(self, error: Exception) -> None: ...
+
+
+class _Work(Generic[T]):
+    __slots__ = ("_reply", "_response", "_slices")
+
+    def __init__(self, slices: Slices[T], reply: Pending[T]) -> None:
+        self._slices = slices
+        self._reply = reply
+        self._response: list[T] = []
+
+    def next(self) -> Records | None:
+        """What is to be appended, None when all of it is."""
+        try:
+            return next(self._slices)
+        except StopIteration as end:
+            self._response.append(end.value)
+            return None
+
+    def answer(self, runner: ControllerRunner) -> None:
+        runner.when_all_committed(self._reply, self._response[0])
+
+    def refuse(self, error: Exception) -> None:
+        self._reply.fail(error)
+
+
 class ControllerRunner:
     """The controller of this node, active or standing by. Also a listener of the commit feed."""
 
@@ -136,6 +178,7 @@ class ControllerRunner:
         self._epoch = -1
         self._waiting: deque[_Held] = deque()
         self._batches: deque[tuple[int, Records]] = deque()
+        self._works: deque[_Sliced] = deque()
 
     # ---- requests
 
@@ -150,6 +193,12 @@ class ControllerRunner:
         context.kraft_version = raft.voters.level
         context.voter_ids = tuple(raft.voters.voters.ids)
         context.active_controller = self._quorum.leader_id
+        slices = self.controller.slices(request, context)
+        if slices is not None:
+            self._works.append(_Work(slices, reply))
+            if len(self._works) == 1:
+                self._quorum.scheduler.call_soon(self._turn)
+            return reply
         records, response = self.controller.handle(request, context, self._quorum.now_ms)
         wanted = context.wanted_kraft_version
         if wanted is not None:
@@ -174,6 +223,37 @@ class ControllerRunner:
         self._quorum.arm()
         return reply
 
+    def _turn(self) -> None:
+        """One slice, of the requests that take several turns in turn."""
+        works = self._works
+        if not works:
+            return  # this node leads no more
+        work = works[0]
+        is_over = self._slice(work)
+        if not works:
+            return
+        if is_over:
+            works.popleft()
+        else:
+            works.rotate(-1)
+        if works:
+            self._quorum.scheduler.call_soon(self._turn)
+
+    def _slice(self, work: _Sliced) -> bool:
+        """Whether it was the last one. Nothing is appended between its decision and its records."""
+        quorum = self._quorum
+        try:
+            records = work.next()
+            if records and self._append(records):
+                self.controller.wrote(quorum.now_ms)
+        except Exception as error:
+            work.refuse(error)
+            return True
+        if records is None:
+            work.answer(self)
+        quorum.arm()
+        return records is None
+
     def append(self, records: Records) -> Pending[None]:
         """Append records that no request asked for; done when they are committed."""
         reply: Pending[None] = Pending()
@@ -193,6 +273,10 @@ class ControllerRunner:
             return False
         quorum.arm()
         return True
+
+    def when_all_committed(self, reply: Pending[T], response: T) -> None:
+        """Complete `reply` once everything that is appended by now is committed."""
+        self.when_committed(self._quorum.raft.log.end_offset, reply, response)
 
     def when_committed(self, end_offset: int, reply: Pending[T], response: T) -> None:
         """Complete `reply` once everything before `end_offset` is committed."""
@@ -286,6 +370,10 @@ class ControllerRunner:
         self.controller.deactivate()
         for held in waiting:
             held.refuse(not_controller())
+        works = list(self._works)
+        self._works.clear()
+        for work in works:
+            work.refuse(not_controller())
         quorum = self._quorum
         if quorum.is_running and self.next_offset > quorum.feed.next_offset:
             try:
@@ -324,10 +412,11 @@ class ControllerRunner:
 
     def on_commit(self, batch: MetadataBatch) -> None:
         """Replay what this node has not appended itself."""
-        if batch.base_offset < self.next_offset:
+        if batch.last_offset < self.next_offset:
             return
-        for index, record in enumerate(batch.records):
-            self.controller.replay(record, batch.base_offset + index, batch.epoch)
+        known = max(self.next_offset - batch.base_offset, 0)
+        for offset, record in enumerate(batch.records[known:], batch.base_offset + known):
+            self.controller.replay(record, offset, batch.epoch)
             self._has_metadata = True
         self.next_offset = batch.last_offset + 1
 

@@ -32,11 +32,18 @@ from kwire.kraft.raft.types import (
     check,
 )
 from kwire.kraft.raft.voters import VoterHistory, VoterSet
-from kwire.kraft.snapshots.content import SnapshotError, parse_snapshot, read_header, snapshot_fault
+from kwire.kraft.snapshots.content import (
+    SnapshotError,
+    parse_snapshot,
+    parse_snapshot_name,
+    read_header,
+    snapshot_fault,
+)
 from kwire.kraft.snapshots.files import SnapshotFiles
 from kwire.log.files import Files, SystemFiles, UnfitFileError, write_atomically
 from kwire.log.partition.config import LogConfig
 from kwire.log.partition.partition_log import PartitionLog
+from kwire.log.recovery.known_logs import KnownLog, known_log
 from kwire.log.recovery.opening import open_log
 from kwire.log.recovery.quarantine import QUARANTINE_SUFFIX
 from kwire.log.recovery.repair import LostRecordsError
@@ -55,6 +62,7 @@ LOG_DIRECTORY = f"{METADATA_TOPIC}-{METADATA_PARTITION}"
 READ_BYTES = 1 << 20
 SNAPSHOT_HEADER_BYTES = 1 << 16
 FILE_DELETE_DELAY_MS = 60_000
+_MARKERS = (m.BeginTransactionRecord, m.EndTransactionRecord, m.AbortTransactionRecord)
 
 
 class MetadataBatch(NamedTuple):
@@ -103,8 +111,10 @@ class MetadataLog:
         *,
         files: Files | None = None,
         scheduler: Scheduler | None = None,
+        known: KnownLog | None = None,
     ) -> MetadataLog:
-        """Open or create `LOG_DIR/__cluster_metadata-0`.
+        """Open or create `LOG_DIR/__cluster_metadata-0`. What is `known` of its files
+        (`write_out`) is not looked up in them.
 
         Raises OSError, and SnapshotError when something is missing that was durable.
         """
@@ -127,6 +137,7 @@ class MetadataLog:
                 scheduler=scheduler,
                 verify_transactions=False,
                 durable_below=durable_below,
+                known=known,
             )
         except LostRecordsError as error:
             raise SnapshotError(
@@ -134,12 +145,20 @@ class MetadataLog:
                 "from a copy, or empty it, format it anew and add it to the voters again (to go "
                 f"on without what is missing, remove {END_FILE})"
             ) from None
+        if known is not None:
+            log.local.doubt_durability(0)
         if files.exists(end_file):
             files.unlink(end_file)
             files.sync_directory(directory)
         metadata_log = cls(log, snapshots, files, scheduler)
         metadata_log._write_partition_metadata()
         return metadata_log
+
+    def write_out(self) -> KnownLog | None:
+        """Have the files be as a clean stop leaves them, and go on; what they hold then. None
+        where an opening has to look. Blocks."""
+        self.log.begin_close(goes_on=True)
+        return known_log(self.log, _is_beside)
 
     def _write_partition_metadata(self) -> None:
         path = f"{self.directory}/{PARTITION_METADATA_FILE}"
@@ -287,6 +306,25 @@ class MetadataLog:
                 if batch.base_offset >= offset:
                     yield batch
 
+    def read_runs(self, offset: int, end_offset: int) -> Iterator[MetadataBatch]:
+        """As `read_batches`, for whoever replays them all at once: batches of one epoch that follow
+        each other come as one, up to a megabyte, but for those that begin or end a transaction."""
+        run: list[MetadataBatch] = []
+        size_bytes = 0
+        for batch in self.read_batches(offset, end_offset):
+            is_plain = _is_plain(batch)
+            is_full = size_bytes + batch.size_bytes > READ_BYTES
+            if run and (is_full or not is_plain or batch.epoch != run[-1].epoch):
+                yield _joined(run, size_bytes)
+                run, size_bytes = [], 0
+            if is_plain:
+                run.append(batch)
+                size_bytes += batch.size_bytes
+            else:
+                yield batch
+        if run:
+            yield _joined(run, size_bytes)
+
     # ---- writing
 
     def append_control(
@@ -384,6 +422,26 @@ def _noted_end(files: Files, path: str, snapshots: SnapshotFiles) -> int:
     if found and found[-1].offset >= int(end) and not snapshot_fault(snapshots.read(found[-1])):
         return 0
     return int(end)
+
+
+def _is_plain(batch: MetadataBatch) -> bool:
+    """Whether it has records, and none that begins or ends a metadata transaction."""
+    return bool(batch.records) and not any(isinstance(one, _MARKERS) for one in batch.records)
+
+
+def _joined(run: list[MetadataBatch], size_bytes: int) -> MetadataBatch:
+    first, last = run[0], run[-1]
+    if first is last:
+        return first
+    all_records = [record for batch in run for record in batch.records]
+    return MetadataBatch(
+        first.base_offset, last.last_offset, last.epoch, last.timestamp_ms, size_bytes, all_records
+    )
+
+
+def _is_beside(name: str) -> bool:
+    """Whether a file of the directory is raft's, which every start reads."""
+    return name == QUORUM_STATE_FILE or parse_snapshot_name(name) is not None
 
 
 def decode_batches(data: bytes | memoryview) -> Iterator[MetadataBatch]:

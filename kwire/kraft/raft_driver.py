@@ -112,7 +112,7 @@ class RaftDriver:
         self.clock = clock
         self._sender = sender
         self._loop = loop
-        self._scheduler = scheduler
+        self.scheduler = scheduler
         self._on_fatal = on_fatal
         self._addresses: dict[int, tuple[str, int]] = {}
         self._of_another_cluster: dict[str, None] = {}
@@ -261,7 +261,7 @@ class RaftDriver:
             self.runner.resign()
         self.step(msg.Shutdown())
         if not self._maybe_close():
-            self._scheduler.call_later(self.config.request_timeout_ms, self._close)
+            self.scheduler.call_later(self.config.request_timeout_ms, self._close)
         return self._stopped
 
     def _maybe_close(self) -> bool:
@@ -342,7 +342,7 @@ class RaftDriver:
         self.waits_for = error_text(self.metadata_log.log.shortage.error or error)
         self._is_blocked = True
         pause_ms, self._again_ms = self._again_ms, min(2 * self._again_ms, AGAIN_MS_MAX)
-        self._scheduler.call_later(pause_ms, self._try_again)
+        self.scheduler.call_later(pause_ms, self._try_again)
 
     def _try_again(self) -> None:
         if not self._closed:
@@ -549,7 +549,7 @@ class RaftDriver:
             self._timer = None
         self._timer_at_ms = at_ms
         if at_ms < FOREVER_MS:
-            self._timer = self._scheduler.call_later(max(0, at_ms - self.now_ms), self._fire)
+            self._timer = self.scheduler.call_later(max(0, at_ms - self.now_ms), self._fire)
 
     def _fire(self) -> None:
         self._timer = None

@@ -73,6 +73,11 @@ class FaultyFiles(SystemFiles):
         self._check_space(self._paths.get(handle, ""))
         return super().allocate(handle, position, size_bytes)
 
+    @property
+    def syncs_at_once(self) -> bool:
+        """Whether a sync is nothing that somebody would have to wait for."""
+        return not self._is_synced and not self.sync_ms
+
     def fdatasync(self, handle: int) -> None:
         if self.sync_ms:
             time.sleep(self.sync_ms / 1000)

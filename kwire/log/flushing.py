@@ -16,7 +16,7 @@ from typing import Protocol
 from kwire.clock import ticks_ns
 from kwire.kept_errors import anew
 from kwire.log.files import DESCRIPTORS, Files, NotBegunError, passes
-from kwire.log.scheduling import Scheduler
+from kwire.log.scheduling import ImmediateScheduler, Scheduler
 from kwire.pending import Pending, gather
 
 PARALLEL_SYNCS_MIN = 64
@@ -134,6 +134,8 @@ class Flusher:
 
     def _sync(self, request: SyncRequest) -> Pending[None]:
         files, syncs = self._files, self._syncs
+        if getattr(files, "syncs_at_once", False):
+            return ImmediateScheduler().run(lambda: sync_files(files, request))
         if syncs is None or not syncs.is_available:
             self._rounds_max = 1  # a thread makes one after the other
             return self._scheduler.run(lambda: sync_files(files, request))

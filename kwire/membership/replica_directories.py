@@ -85,6 +85,7 @@ class ReplicaDirectories:
         """A move has ended: the partition goes on with the other log."""
         hosted = self._hosted(log.topic, log.partition)
         if hosted is not None and hosted.topic_id == log.topic_id:
+            hosted.disturb()
             hosted.log = log
         home = self._logs.directory_of(log.topic, log.partition)
         if home is not None:

@@ -6,7 +6,7 @@ Each is made when it is first needed: at the first partition that it leads, or t
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from kwire.api.shared.auto_create import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
@@ -20,6 +20,7 @@ from kwire.log.scheduling import Scheduler
 from kwire.network.peer import PeerNetwork
 from kwire.node.group_configs import GroupConfigs
 from kwire.node.published import PublishedMetadata
+from kwire.node.publishing import AT_ONCE_PARTITIONS_MAX
 from kwire.node.shares import Shares
 from kwire.pending import Pending
 from kwire.protocol import messages as m
@@ -351,7 +352,7 @@ class Coordinators:
             partition.on_high_watermark = None
             unload(partition.index)
 
-    def published(self, delta: MetadataDelta, image: MetadataImage) -> None:
+    def published(self, delta: MetadataDelta, image: MetadataImage) -> Iterator[None]:
         """Committed metadata: deleted topics take with them what groups had of them."""
         if delta.configs:
             self._group_configs.changed()
@@ -360,14 +361,15 @@ class Coordinators:
         if self._persister is not None and delta.partitions:
             self._persister.coordinators_changed()
         groups = self._groups
-        if groups is None:
+        if groups is None or not (delta.partitions or delta.topics_deleted):
             return
-        if delta.partitions:
-            groups.topics_changed()
-        if delta.topics_deleted:
-            groups.topics_deleted(
-                {topic.name: topic_id for topic_id, topic in delta.topics_deleted.items()}
-            )
+        deleted = {topic.name: topic_id for topic_id, topic in delta.topics_deleted.items()}
+        if len(delta.partitions) > AT_ONCE_PARTITIONS_MAX:
+            yield from groups.follow_topics(deleted)
+            return
+        groups.topics_changed()
+        if deleted:
+            groups.topics_deleted(deleted)
 
     def close(self) -> None:
         self.shares.close()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from kwire.config.dynamic import DynamicConfig
 from kwire.config.values import Value
 from kwire.log.partition.config import LogConfig
@@ -12,11 +14,11 @@ class LogConfigs:
 
     def __init__(self, config: DynamicConfig) -> None:
         self._config = config
-        self._values: dict[str, Value] = {}
+        self._values: Mapping[str, Value] = {}
         self._read = LogConfig()
 
     def of(self, topic: str) -> LogConfig:
         values = self._config.topic_values_of(topic)
-        if values != self._values:
+        if values is not self._values and values != self._values:
             self._values, self._read = values, LogConfig.from_values(values)
         return self._read

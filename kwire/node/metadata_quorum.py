@@ -20,6 +20,7 @@ from kwire.kraft.metadata_log import MetadataLog
 from kwire.kraft.raft.types import Endpoint
 from kwire.kraft.raft_driver import RaftDriver
 from kwire.log.files import Files
+from kwire.log.recovery.known_logs import KnownLog
 from kwire.log.scheduling import Scheduler
 from kwire.membership.dead_processes import DeadProcesses
 from kwire.network.buffers import BufferPool
@@ -93,9 +94,11 @@ class MetadataQuorum:
         *,
         files: Files,
         scheduler: Scheduler,
+        known: KnownLog | None,
     ) -> None:
         """Open the metadata log in a log directory; `endpoints` are where this node's controller
-        is reached, where it has one. Raises ConfigError and what `RaftDriver` raises."""
+        is reached, where it has one, `known` is what is known of the log's files. Raises
+        ConfigError and what `RaftDriver` raises."""
         config = self._config
         raft_config = settings.raft_config(
             config,
@@ -105,7 +108,12 @@ class MetadataQuorum:
             roles=tuple(config["process.roles"]),
         )
         log = MetadataLog.open(
-            directory, settings.log_config(config), self._clock, files=files, scheduler=scheduler
+            directory,
+            settings.log_config(config),
+            self._clock,
+            files=files,
+            scheduler=scheduler,
+            known=known,
         )
         self._peers = PeerNetwork(
             self._loop,
@@ -136,6 +144,10 @@ class MetadataQuorum:
         if config.is_controller and config["kwire.dead.process.detection.enable"]:
             self._detect_dead_processes(driver, self._peers)
         self._warn_of_another_directory(driver, directory)
+
+    def write_out(self) -> KnownLog | None:
+        """As `MetadataLog.write_out`, of a quorum that is open."""
+        return None if self.driver is None else self.driver.metadata_log.write_out()
 
     def _controller(self, cluster_id: str) -> Controller:
         voters = (self._config.node_id,)

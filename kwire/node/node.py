@@ -449,7 +449,8 @@ class Node:
     def _make_parts(self) -> Parts:
         """What API handlers may use."""
         config, own = self.config, (self.dynamic_config, self.replicas, self.peers, self.published)
-        self.schema_checks = NodeSchemaChecks(*own, self.workers.scheduler, self._now_ms, self.loop)
+        schemas = (self.workers.scheduler, self._now_ms, self.loop, config["http.registry.topic"])
+        self.schema_checks = NodeSchemaChecks(*own, *schemas)
         return Parts(
             broker_id=self.broker_id,
             listener_name=config.inter_broker_listener_name(),

@@ -2,7 +2,8 @@
 
 What follows a change may take long: a log for each of 2,000 new partitions. So it is work that is
 done in slices, one a turn of the loop, and changes that are published meanwhile wait behind it. A
-change of usual size is followed in the turn that publishes it. A slice that fails ends the node: it
+change of usual size is followed in the turn that publishes it, and those of a turn that are
+published behind one of many partitions, in the next ones. A slice that fails ends the node: it
 would lead and serve something else than the metadata says.
 """
 
@@ -17,6 +18,9 @@ from kwire.coordinator.shard_interface import Loop
 from kwire.kraft.images.image_publisher import Publisher
 from kwire.kraft.images.metadata_image import MetadataDelta, MetadataImage
 from kwire.pending import Pending
+
+AT_ONCE_PARTITIONS_MAX = 20
+"""A change of more partitions is the only one that is followed in the turn that publishes it."""
 
 logger = logging.getLogger(__name__)
 
@@ -57,6 +61,7 @@ class Publishing:
         self._last: list[Publisher] = []
         self._works: deque[_Work] = deque()
         self._offset = -1  # of the image that was published last
+        self._is_turn_over = False
         self.is_following = False
         self._is_closed = False
 
@@ -77,7 +82,13 @@ class Publishing:
         if self.is_following and not self._is_closed:
             self._works.append(_Work(self._follow(delta, image), before))
             if len(self._works) == 1:
-                self._go_on()
+                if self._is_turn_over:
+                    self._loop.call_soon(self._turn)
+                else:
+                    self._go_on()
+            if len(delta.partitions) > AT_ONCE_PARTITIONS_MAX and not self._is_turn_over:
+                self._is_turn_over = True
+                self._loop.call_soon(self._turn_began)
         for listener in self._last:
             listener(delta, image)
 
@@ -126,6 +137,9 @@ class Publishing:
                 self._loop.call_soon(self._turn)
             if is_done:
                 work.done.complete(None)
+
+    def _turn_began(self) -> None:
+        self._is_turn_over = False
 
     def _turn(self) -> None:
         try:

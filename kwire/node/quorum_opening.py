@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from kwire.config.broker_config import BrokerConfig
 from kwire.config.errors import ConfigError
-from kwire.log.directories.directory import LogDirectoryError
+from kwire.log.directories.directory import METADATA_PARTITION, LogDirectoryError
 from kwire.log.directories.manager import LogManager
 from kwire.node.directory_identities import DirectoryIdentities
 from kwire.node.listeners import Listeners
@@ -77,5 +77,6 @@ class QuorumOpening:
             self._listeners.controller_endpoints() if self._config.is_controller else (),
             files=self._logs.files,
             scheduler=self._workers.scheduler("kwire-metadata"),
+            known=self._logs.known_logs.get(METADATA_PARTITION),
         )
         return cluster_id

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TypeVar
 
 from kwire.clock import Random
@@ -72,6 +72,7 @@ class Replication:
             response_max_bytes=config["replica.fetch.response.max.bytes"],
             backoff_ms=config["replica.fetch.backoff.ms"],
             timeout_ms=config["replica.socket.timeout.ms"],
+            settles=config["kwire.plain.requests.enable"],
         )
         self._peers = PeerNetwork(
             loop,
@@ -105,8 +106,12 @@ class Replication:
         self._timer = self._loop.call_later(self._tick_ms / 1000, self._tick)
 
     def _tick(self) -> None:
-        self._replicas.tick()
+        self._go_on(self._replicas.tick())
         self.start()
+
+    def _go_on(self, slices: Iterator[None]) -> None:
+        if self._timer is not None and next(slices, True) is None:
+            self._loop.call_soon(self._go_on, slices)
 
     def published(self, delta: MetadataDelta, image: MetadataImage) -> None:
         """The replicas have followed a change of the metadata."""
@@ -119,6 +124,7 @@ class Replication:
     def close(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
+            self._timer = None
         self.isr_changes.close()
         self.fetchers.close()
         self._peers.close()

@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from kwire.schemas.validation.checks import SchemaChecks
     from kwire.schemas.validation.follower import Page
 
-TOPIC = "_schemas"
 PAGE_BYTES = 128 * 1024
 EARLIEST = -2
 
 
 class NodeSchemaChecks:
-    """`kwire.server.parts.SchemaChecks`. `topics` are those that ask for schemas."""
+    """`kwire.server.parts.SchemaChecks`. `topic` is where the registry keeps schemas; `topics` are
+    those that ask for them."""
 
     def __init__(
         self,
@@ -44,9 +44,10 @@ class NodeSchemaChecks:
         new_scheduler: Callable[[str], LoopScheduler],
         now_ms: Callable[[], int],
         loop: asyncio.AbstractEventLoop,
+        topic: str,
     ) -> None:
         self._config = config
-        self._topic = _SchemasTopic(replicas, peers, metadata)
+        self._topic = _SchemasTopic(topic, replicas, peers, metadata)
         self._new_scheduler = new_scheduler
         self._now_ms = now_ms
         self._loop = loop
@@ -92,20 +93,22 @@ class _SchemasTopic:
 
     def __init__(
         self,
+        name: str,
         replicas: ReplicaManager,
         peers: PeerNetwork,
         metadata: PublishedMetadata,
     ) -> None:
+        self._name = name
         self._replicas = replicas
         self._peers = peers
         self._metadata = metadata
 
     def topic_id(self) -> bytes | None:
-        known = self._metadata.image.topics.by_name.get(TOPIC)
+        known = self._metadata.image.topics.by_name.get(self._name)
         return None if known is None else known.topic_id
 
     def read(self, offset: int) -> Pending[Page]:
-        hosted = self._replicas.partition(TOPIC, 0)
+        hosted = self._replicas.partition(self._name, 0)
         try:
             if hosted is not None and hosted.is_leader:
                 outcome = hosted.leader_log().read(
@@ -125,12 +128,12 @@ class _SchemasTopic:
             min_bytes=0,
             max_bytes=PAGE_BYTES,
             session_epoch=-1,
-            topics=[shape.FetchTopic(topic=TOPIC, topic_id=topic_id, partitions=[wanted])],
+            topics=[shape.FetchTopic(topic=self._name, topic_id=topic_id, partitions=[wanted])],
         )
         return after(self._peers.send(leader, shape.API_KEY, request), _page_of_fetch)
 
     def start(self) -> Pending[int]:
-        hosted = self._replicas.partition(TOPIC, 0)
+        hosted = self._replicas.partition(self._name, 0)
         try:
             if hosted is not None and hosted.is_leader:
                 return Pending.completed(hosted.leader_log().log_start_offset)
@@ -139,13 +142,13 @@ class _SchemasTopic:
             return Pending.failed(KafkaError(error.code, error.message))
         shape = m.ListOffsetsRequest
         wanted = shape.ListOffsetsPartition(partition_index=0, timestamp=EARLIEST)
-        request = shape(topics=[shape.ListOffsetsTopic(name=TOPIC, partitions=[wanted])])
+        request = shape(topics=[shape.ListOffsetsTopic(name=self._name, partitions=[wanted])])
         return after(self._peers.send(leader, shape.API_KEY, request), _start_of)
 
     def _leader(self) -> int:
-        known = self._metadata.image.topics.partition(TOPIC, 0)
+        known = self._metadata.image.topics.partition(self._name, 0)
         if known is None or known.leader < 0:
-            raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"{TOPIC} has no leader")
+            raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"{self._name} has no leader")
         return int(known.leader)
 
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 __all__ = [
     "API_KEYS",
+    "MUTATION_APIS",
     "NODE_APIS",
     "UNBUILT",
     "VERIFICATION_FROM",
@@ -246,6 +247,11 @@ NODE_APIS: frozenset[int] = frozenset(
     int(info.key) for info in API_KEYS.values() if info.cluster_action
 ) - {ApiKey.DESCRIBE_QUORUM, ApiKey.UPDATE_FEATURES}
 """What nodes alone ask, of each other. So they do by some Fetches and AddPartitionsToTxn."""
+
+MUTATION_APIS: frozenset[int] = frozenset(
+    map(int, (ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS, ApiKey.CREATE_PARTITIONS))
+)
+"""What the controller's quota of mutations may make a client wait for."""
 
 VERIFICATION_FROM = 4
 """From this version on brokers alone ask AddPartitionsToTxn."""

@@ -90,16 +90,18 @@ _LENGTH_TABLE: list[int] = []
 def build_element_encoder(
     message: schema.Message, version: int, classes: Classes, array: str
 ) -> Function:
-    """The function (elements, parts) for elements of an array of the message's root."""
+    """The function (elements, parts) for elements of an array of the message. An array of structs
+    within an array is named by both: `groups.topics`."""
     return EncoderWriter(message, version, classes).build_elements(array)
 
 
 def build_frame_encoder(
     message: schema.Message, version: int, classes: Classes, array: str
 ) -> Function:
-    """The function (message, parts, count, elements) that takes the elements of an array of the
-    message's root as bytes."""
-    return EncoderWriter(message, version, classes, encoded=array).build()
+    """The function (struct, parts, count, elements) that takes the elements of an array as bytes.
+    `struct` is what has the array: the message, or an element of the array that is named first."""
+    holder, _, name = array.rpartition(".")
+    return EncoderWriter(message, version, classes, encoded=name).build(holder)
 
 
 class EncoderWriter(Writer):
@@ -118,21 +120,33 @@ class EncoderWriter(Writer):
         self._append = "w.append"
         self.label = f"{message.name} v{version}"
 
-    def build(self) -> Function:
+    def build(self, holder: str = "") -> Function:
+        """Of the message, or of an element of the array `holder`."""
         arguments = "o, parts, count, elements" if self._encoded else "o, parts"
         explained = f"explain(o, {self._version}, error)"
-        return self._build(arguments, lambda: self._struct(self._message.root, "o"), explained)
+        struct = self._message.root
+        if holder:
+            struct, explained = self._element(holder), f"f'{self.label}: {{error}}'"
+        return self._build(arguments, lambda: self._struct(struct, "o"), explained)
 
     def build_elements(self, array: str) -> Function:
-        (field,) = [field for field in self._message.root.fields if field.name == array]
-        assert field.struct is not None
+        struct = self._element(array)
 
-        def write(struct: schema.Struct = field.struct) -> None:
+        def write() -> None:
             with self.block("for o in elements:"):
                 self._struct(struct, "o")
                 self._flush()
 
         return self._build("elements, parts", write, f"f'{self.label}: {{error}}'")
+
+    def _element(self, array: str) -> schema.Struct:
+        """What an array is of, by its name or names."""
+        struct = self._message.root
+        for name in array.split("."):
+            (inner,) = [field.struct for field in struct.fields if field.name == name]
+            assert inner is not None
+            struct = inner
+        return struct
 
     def _build(self, arguments: str, write: Callable[[], None], explained: str) -> Function:
         self.constants.update(

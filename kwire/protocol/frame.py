@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from struct import Struct as PackStruct
 from struct import error as PackError
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from kwire.protocol import messages
 from kwire.protocol.api_keys import API_KEYS, ApiKey
@@ -27,6 +27,7 @@ from kwire.protocol.text import decode_text
 from kwire.protocol.varint import read_uvarint
 
 __all__ = [
+    "AnswerCounts",
     "RequestHeader",
     "decode_response",
     "encode_answer",
@@ -143,19 +144,31 @@ def encode_response(api_key: int, version: int, correlation_id: int, response: M
     return _with_head(head, parts)
 
 
+class AnswerCounts(Protocol):
+    """Who counts answers: by its version one that is as most are (`Message.encode_answer`), and
+    every other one for itself."""
+
+    usual: list[int]
+
+    def count_unusual(self, version: int, response: Any, /) -> None: ...
+
+
 def encode_answer(
-    api_key: int, version: int, correlation_id: int, response: Any, parts: Parts
-) -> bool:
-    """As `encode_response`, into `parts`, which are empty: whether the response has other error
-    codes than usual (`Message.encode_answer`)."""
+    api_key: int, version: int, correlation_id: int, response: Any, counts: AnswerCounts
+) -> Parts:
+    """As `encode_response`; the response is counted."""
+    parts: Parts = []
     is_unusual: bool = response.encode_answer(version, parts)
     size = len(parts[0]) if len(parts) == 1 else sum(map(len, parts))
     if version >= _FLEXIBLE_RESPONSE_FROM.get(api_key, NEVER):
         head = _FLEXIBLE_RESPONSE_HEAD.pack(size + 5, correlation_id)
     else:
         head = _RESPONSE_HEAD.pack(size + 4, correlation_id)
-    _with_head(head, parts)
-    return is_unusual
+    if is_unusual:
+        counts.count_unusual(version, response)
+    else:
+        counts.usual.append(version)
+    return _with_head(head, parts)
 
 
 def decode_response(api_key: int, version: int, buffer: Buffer) -> tuple[int, Any]:

@@ -283,7 +283,8 @@ class Message(Struct):
     @classmethod
     def encode_elements(cls, array: str, elements: Sequence[Struct], version: int) -> bytes:
         """Elements of an array of this message, as `encode_around` takes them; raises as
-        `encode_parts`."""
+        `encode_parts`. An array within the elements of an array is named by both:
+        `groups.topics`."""
         if not elements:
             return b""
         encode = cls._array_encoder(True, array, version)
@@ -296,6 +297,16 @@ class Message(Struct):
         encode = self._array_encoder(False, array, version)
         parts: Parts = []
         encode(self, parts, *elements)
+        return b"".join(parts)
+
+    @classmethod
+    def encode_element_around(
+        cls, array: str, element: Struct, elements: tuple[int, bytes], version: int
+    ) -> bytes:
+        """The element that has an array which is named by both, as `encode_elements` gives it."""
+        encode = cls._array_encoder(False, array, version)
+        parts: Parts = []
+        encode(element, parts, *elements)
         return b"".join(parts)
 
     @classmethod

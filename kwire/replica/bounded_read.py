@@ -120,11 +120,13 @@ class BoundedRead(Generic[Request]):
 
     def _continue(self, pending: Pending[ReadResult]) -> None:
         self._open = None
+        target = self._targets[self._at]
         try:
             found = pending.result()
         except KafkaError as error:
+            target.partition.traffic.fetch_failed(error.code)
             found = ReadResult.failed(error.code)
-        self._take(self._targets[self._at], found)
+        self._take(target, found)
         self.run()
 
     def _take_bytes(self) -> None:

@@ -39,6 +39,7 @@ class ReadContext:
         "expired_of_followers",
         "quota",
         "selector",
+        "waited",
         "waiting",
     )
 
@@ -55,6 +56,13 @@ class ReadContext:
         self.quota = quota
         self.waiting = self.expired = self.expired_of_followers = 0
         """How many reads wait, and for how many the time was over, of consumers and followers."""
+        self.waited = 0
+
+    def begin_wait(self) -> int:
+        """One more read waits; how many have begun to."""
+        self.waiting += 1
+        self.waited += 1
+        return self.waited
 
 
 class DelayedRead(Generic[Request]):
@@ -98,6 +106,19 @@ class DelayedRead(Generic[Request]):
         """Read once, and wait if that is not enough."""
         self._begin_read(self._first_read)
 
+    def go_on(self, deadline: Timer, order: int) -> None:
+        """As `start`, of a read that has found nothing, as its targets say, and has waited since:
+        until `deadline`, which calls `expired`. `order` is what `begin_wait` said then."""
+        self._deadline = deadline
+        self._listen(order)
+        for target in self._targets:
+            listeners = target.partition.data_listeners
+            if len(listeners) > 1:
+                for later, began in list(listeners.items()):
+                    if began > order:
+                        del listeners[later]
+                        listeners[later] = began
+
     def cancel(self) -> None:
         """Nobody wants the results any more; `done` will not be called."""
         if self._waits:
@@ -132,6 +153,11 @@ class DelayedRead(Generic[Request]):
         self._wait()
 
     def _wait(self) -> None:
+        limits, context = self._limits, self._context
+        self._listen(context.begin_wait())
+        self._deadline = context.deadlines.add(limits.wait_ms, self.expired)
+
+    def _listen(self, order: int) -> None:
         """Hear of what happens in every partition. What was read is of no use any more."""
         limits = self._limits
         if limits.bytes_min > 1:
@@ -140,7 +166,7 @@ class DelayedRead(Generic[Request]):
             self._unstable = {}
         for target in self._targets:
             partition, result = target.partition, target.result
-            partition.data_listeners[self] = None
+            partition.data_listeners[self] = order
             if self._unstable is not None:
                 self._unstable[partition] = result.last_stable_offset, 0
             if self._bytes_allowed is not None:
@@ -148,8 +174,6 @@ class DelayedRead(Generic[Request]):
                 self._bytes_allowed.setdefault(partition, allowed)
             target.result = UNREAD
         self._waits = True
-        self._context.waiting += 1
-        self._deadline = self._context.deadlines.add(limits.wait_ms, self._expired)
 
     # -- woken by a partition
 
@@ -207,7 +231,8 @@ class DelayedRead(Generic[Request]):
             self._deadline.cancel()
             self._deadline = None
 
-    def _expired(self) -> None:
+    def expired(self) -> None:
+        """The time is over."""
         if self._limits.replica_id >= 0:
             self._context.expired_of_followers += 1
         else:

@@ -32,6 +32,7 @@ from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.structs import Message, Request
 from kwire.replica.follower_session import Asked, FollowerSession, TopicIdPartition
 from kwire.replica.partition import Partition
+from kwire.replica.settled_partitions import SettledPartitions
 
 logger = logging.getLogger(__name__)
 
@@ -44,7 +45,8 @@ Response = TypeVar("Response", bound=Message)
 
 
 class FetchSettings(NamedTuple):
-    """Kafka's `replica.fetch.*`; sizes in bytes, times in milliseconds."""
+    """Kafka's `replica.fetch.*`; sizes in bytes, times in milliseconds. Without `settles` every
+    partition is looked at before each fetch."""
 
     wait_max_ms: int = 500
     min_bytes: int = 1
@@ -52,6 +54,7 @@ class FetchSettings(NamedTuple):
     response_max_bytes: int = 10 << 20
     backoff_ms: int = 1000
     timeout_ms: int = 30_000
+    settles: bool = True
 
 
 class FetcherHost(Protocol):
@@ -98,6 +101,22 @@ class Followed:
         self.lags = True  # until an answer brings us to the leader's high watermark
         self.state = FetchState.FETCHING
 
+    def is_as(self, asked: Asked, now_ms: int) -> bool:
+        """Whether the same is to be asked for once more, until something moves."""
+        log = self.partition.log
+        return (
+            log is not None
+            and self.state is FetchState.FETCHING
+            and self.delayed_until_ms <= now_ms
+            and not self.lags
+            and log.error is None
+            and log.next_offset == log.log_end_offset
+            and asked.fetch_offset == log.log_end_offset
+            and asked.leader_epoch == self.leader_epoch
+            and asked.last_fetched_epoch == log.leader_epochs.latest
+            and asked.log_start_offset == log.log_start_offset
+        )
+
 
 class LeaderFetcher:
     """See the module. `add` and `remove` as leaderships move; `close` at the end."""
@@ -112,12 +131,15 @@ class LeaderFetcher:
         self._sent_ms = 0
         self._is_appending = False
         self._is_interrupted = False
+        self._settled: SettledPartitions | None = None
+        """All that is followed, while what was asked last is asked again."""
         self._failures = 0
         self._timer: Timer | None = None
         self._closed = False
 
     def add(self, partition: Partition, leader_epoch: int) -> None:
         """Fetch this partition from now on, at this epoch."""
+        self._unsettle()
         followed = Followed(partition, leader_epoch)
         log = partition.log
         assert log is not None
@@ -146,11 +168,13 @@ class LeaderFetcher:
 
     def remove(self, key: TopicIdPartition) -> None:
         """Fetch it no longer; what is on its way for it is dropped."""
+        self._unsettle()
         self.followed.pop(key, None)
 
     def close(self) -> None:
         """Fetch nothing any more."""
         self._closed = True
+        self._unsettle()
         self.followed.clear()
         if self._timer is not None:
             self._timer.cancel()
@@ -160,6 +184,19 @@ class LeaderFetcher:
             pending.cancel()
 
     # -- asking
+
+    def _settle(self) -> None:
+        """Nothing new was asked for, and the answer was nothing."""
+        now_ms, known = self._host.now_ms(), self.followed
+        if self._settled is None and len(self._asked) == len(known):
+            found = self._asked.items()
+            if all(known.get(x) is at and at.is_as(asked, now_ms) for x, (at, asked) in found):
+                self._settled = SettledPartitions([at.partition for at in known.values()])
+
+    def _unsettle(self) -> None:
+        settled, self._settled = self._settled, None
+        if settled is not None:
+            settled.disturbed()
 
     def _wake_in(self, delay_ms: float) -> None:
         if self._timer is not None:
@@ -176,6 +213,7 @@ class LeaderFetcher:
         pending, self._pending = self._pending, None
         pending.cancel()
         self._is_interrupted = False
+        self._unsettle()
         self._session.reset()
         self._host.reconnect(self.leader_id)
         self._turn()
@@ -188,6 +226,11 @@ class LeaderFetcher:
         if self._closed or self._pending is not None or self._is_appending:
             return
         now_ms = self._host.now_ms()
+        if self._settled is not None:
+            if not self._settled.is_over:
+                self._send(self._asked, now_ms, None)
+                return
+            self._settled = None
         asked: dict[TopicIdPartition, tuple[Followed, Asked]] = {}
         next_ms: int | None = None
         for key, followed in self.followed.items():
@@ -248,9 +291,11 @@ class LeaderFetcher:
             min_bytes=settings.min_bytes,
             max_bytes=settings.response_max_bytes,
         )
-        self._session.fill(
-            request, {key: entry[1] for key, entry in asked.items()}, settings.max_bytes
-        )
+        if self._settled is not None:
+            self._session.fill_with_nothing(request)
+        else:
+            wanted = {key: entry[1] for key, entry in asked.items()}
+            self._session.fill(request, wanted, settings.max_bytes)
         self._asked = asked
         self._sent_ms = now_ms
         pending = host.send(self.leader_id, ApiKey.FETCH, request, settings.timeout_ms)
@@ -266,10 +311,13 @@ class LeaderFetcher:
             return
         error = done.error()
         if error is not None:
+            self._unsettle()
             self._session.reset()
             self._connection_failed(str(error))
             return
         response = done.result()
+        if response.responses or response.error_code or not response.session_id:
+            self._unsettle()
         if not self._session.answered(response.error_code, response.session_id):
             self._turn()
             return
@@ -277,6 +325,8 @@ class LeaderFetcher:
             self._connection_failed(ErrorCode(response.error_code).name)
             return
         self._failures = 0
+        if self._session.named_nothing and not response.responses and self._host.settings.settles:
+            self._settle()
         written: list[Pending[None]] = []
         for topic in response.responses:
             for answer in topic.partitions:

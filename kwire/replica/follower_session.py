@@ -39,11 +39,19 @@ class FollowerSession:
         self.session_id = NO_SESSION
         self.epoch = INITIAL_EPOCH
         self._known: dict[TopicIdPartition, Asked] = {}
+        self.named_nothing = False
+        """Whether the last request of the session had nothing to say."""
 
     def reset(self) -> None:
         """Ask for everything anew; the id is still named so that the leader drops the session."""
         self.epoch = INITIAL_EPOCH
         self._known = {}
+        self.named_nothing = False
+
+    def fill_with_nothing(self, request: m.FetchRequest) -> None:
+        """As `fill`, where the same is wanted as last time."""
+        request.session_id, request.session_epoch = self.session_id, self.epoch
+        self.named_nothing = True
 
     def fill(
         self,
@@ -82,6 +90,7 @@ class FollowerSession:
             for topic_id, partitions in forgotten.items()
         ]
         self._known = dict(wanted)
+        self.named_nothing = self.epoch != INITIAL_EPOCH and not (topics or forgotten)
 
     def answered(self, code: int, session_id: int) -> bool:
         """Take the answer's head in; False when the session has to begin anew."""

@@ -182,6 +182,7 @@ class IsrChangeSender:
         if not entry.is_current():
             return
         if code == ErrorCode.NONE:
+            partition.disturb()
             partition.step(
                 IsrAnswered(
                     True, tuple(answer.isr), answer.partition_epoch, asked_at=change.partition_epoch

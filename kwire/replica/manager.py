@@ -43,6 +43,8 @@ BROKER_RESOURCE = 4
 SLICE_COST = 100
 """A slice of `apply`: 10 new logs of about 0.5 ms each, or 100 partitions that only change."""
 NEW_LOG_COST = 10
+TICK_PARTITIONS = 500
+"""A slice of the check for followers that lag is about 2 ms."""
 
 LeadershipListener = Callable[[Partition, int | None], None]
 """`listener(partition, leader_epoch)`: we lead at this epoch, or no longer (None)."""
@@ -174,6 +176,7 @@ class ReplicaManager:
                 self._leaving.add(key)
                 known = self.by_name.get((change.topic_name, change.index))
                 if known is not None and known.topic_id == change.topic_id:
+                    known.disturb()
                     del self.by_name[change.topic_name, change.index]
 
     def apply(self, delta: MetadataChange, image: Metadata) -> Iterator[None]:
@@ -213,14 +216,21 @@ class ReplicaManager:
             config = newest.get(topic)
             if config is None:
                 config = newest[topic] = self._topic_config(topic)
-            partition.log.reconfigure(config)
+            if config is not partition.log.config:
+                partition.log.reconfigure(config)
             partition.configured()
 
-    def tick(self) -> None:
-        """Drop from the ISRs whoever has not caught up in time (twice in each lag time)."""
+    def tick(self) -> Iterator[None]:
+        """Drop from the ISRs whoever has not caught up in time (twice in each lag time); some
+        partitions a slice. Who is alone in an ISR stays in it."""
+        count = 0
         for partition in list(self):
-            if partition.is_leader and partition.log is not None:
+            if len(partition.state.isr) > 1 and partition.is_leader and partition.log is not None:
+                if count >= TICK_PARTITIONS:
+                    yield
+                    count = 0
                 partition.step(Tick())
+                count += 1
 
     def _is_eligible(self, replica_id: int, replica_epoch: int) -> bool:
         broker = self._brokers.get(replica_id)
@@ -344,6 +354,7 @@ class ReplicaManager:
         partition = self.by_id.pop((topic_id, index), None)
         if partition is None:
             return
+        partition.disturb()
         if self.followers is not None:
             self.followers.forget(partition)
         if self.by_name.get((partition.topic, index)) is partition:

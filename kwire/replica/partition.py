@@ -22,6 +22,7 @@ from kwire.pending import Pending, after
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records import BatchHeader
 from kwire.protocol.records.validation import CheckedBatch
+from kwire.replica.hosted_log import NO_EPOCH, HostedLog
 from kwire.replica.reading import (
     ReadLimits,
     ReadRequest,
@@ -46,7 +47,6 @@ from kwire.replica.state import (
 from kwire.replica.traffic import Traffic
 from kwire.replica.waiting import CommitCallback, SharedWrite, WriteWaiter
 
-NO_EPOCH = -1
 UNSEEN_MAX = 1000
 ANY_BYTES = 1 << 40
 
@@ -87,8 +87,8 @@ ReplicaSelector = Callable[["Partition", int, str], int | None]
 """(partition, offset, rack) -> the replica to read from, None for this one (KIP-392)."""
 
 
-class Partition:
-    """One hosted partition. `log` is None only while its directory is offline."""
+class Partition(HostedLog):
+    """One hosted partition."""
 
     __slots__ = (
         "_awaited",
@@ -98,25 +98,23 @@ class Partition:
         "_unseen",
         "data_listeners",
         "index",
-        "log",
         "now_ms",
         "on_effects",
         "on_high_watermark",
         "on_low_watermark",
-        "state",
         "topic",
         "topic_id",
         "traffic",
     )
 
     def __init__(self, topic: str, topic_id: bytes, index: int, state: ReplicaState) -> None:
+        super().__init__(state)
         self.topic = topic
         self.topic_id = topic_id
         self.index = index
-        self.state = state
         self.traffic = Traffic()
-        self.log: PartitionLog | None = None
-        self.data_listeners: dict[DataListener, None] = {}
+        # With how many reads had begun to wait before it: who hears first. 0 for who is no read.
+        self.data_listeners: dict[DataListener, int] = {}
         self.on_high_watermark: Callable[[int, int], None] | None = None
         self.on_low_watermark: dict[Callable[[Partition], None], None] = {}
         self.on_effects: Callable[[Partition, list[Effect]], None] | None = None
@@ -129,49 +127,6 @@ class Partition:
 
     def __repr__(self) -> str:
         return f"Partition({self.topic}-{self.index})"
-
-    @property
-    def is_leader(self) -> bool:
-        return self.state.leader_id == self.state.broker_id
-
-    @property
-    def leader_epoch(self) -> int:
-        return self.state.leader_epoch
-
-    # -- who may ask
-
-    def check_epoch(self, current_leader_epoch: int) -> None:
-        """FENCED_LEADER_EPOCH for an older epoch, UNKNOWN_LEADER_EPOCH for a newer one; -1 is
-        not checked (KIP-320)."""
-        if current_leader_epoch != NO_EPOCH and current_leader_epoch != self.state.leader_epoch:
-            code = (
-                ErrorCode.FENCED_LEADER_EPOCH
-                if current_leader_epoch < self.state.leader_epoch
-                else ErrorCode.UNKNOWN_LEADER_EPOCH
-            )
-            raise KafkaError(code)
-
-    def leader_log(self, current_leader_epoch: int = NO_EPOCH) -> PartitionLog:
-        """The log, when we lead at this epoch; NOT_LEADER_OR_FOLLOWER, KAFKA_STORAGE_ERROR."""
-        state = self.state
-        if current_leader_epoch not in (NO_EPOCH, state.leader_epoch):
-            self.check_epoch(current_leader_epoch)
-        if state.leader_id != state.broker_id:
-            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        if self.log is None:
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
-        return self.log
-
-    def readable_log(self, current_leader_epoch: int = NO_EPOCH) -> PartitionLog:
-        """The log of whatever role we have, for a consumer that may read from followers."""
-        if current_leader_epoch != NO_EPOCH:
-            self.check_epoch(current_leader_epoch)
-        if self.log is None:
-            is_gone = self.state.leader_id < 0
-            raise KafkaError(
-                ErrorCode.NOT_LEADER_OR_FOLLOWER if is_gone else ErrorCode.KAFKA_STORAGE_ERROR
-            )
-        return self.log
 
     # -- writing
 
@@ -299,6 +254,8 @@ class Partition:
         traffic.bytes_in += size_bytes
         if not self.is_leader:
             return
+        if self.watchers:
+            self.disturb()
         if not self.state.followers:
             self.step(LogEndMoved(end), size_bytes)
             return
@@ -329,6 +286,8 @@ class Partition:
     def advance_high_watermark(self, offset: int, size_bytes: int = 0) -> None:
         """Everything before `offset` is committed: tell the log, then whoever waited for it."""
         assert self.log is not None
+        if self.watchers:
+            self.disturb()
         self.log.update_high_watermark(offset)
         unseen = self._unseen
         while unseen and unseen[0][0] <= offset:
@@ -378,6 +337,8 @@ class Partition:
         self, replica_id: int, replica_epoch: int, fetch_offset: int, log_start_offset: int
     ) -> None:
         """A follower has everything before `fetch_offset`."""
+        for watcher in list(self.watchers):
+            watcher.follower_fetched(replica_id)
         event = FollowerFetched(replica_id, replica_epoch, fetch_offset, log_start_offset)
         if not self.on_low_watermark:
             self.step(event)
@@ -573,6 +534,7 @@ class Partition:
 
     def assign(self, assigned: Assigned, now_ms: int) -> list[Effect]:
         """Take committed metadata in; who waits for an older leadership is told."""
+        self.disturb()
         was_leader, old_epoch = self.is_leader, self.state.leader_epoch
         effects = self.state.step(assigned, now_ms)
         if was_leader and not self.is_leader:
@@ -593,5 +555,6 @@ class Partition:
         self._changed()
 
     def _changed(self) -> None:
+        self.disturb()
         for listener in list(self.data_listeners):
             listener.partition_changed(self)

@@ -7,6 +7,7 @@ Apache Kafka's BrokerTopicMetrics, by topic; sums over all topics keep those tha
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Protocol
 
 from kwire.protocol.errors import ErrorCode
 
@@ -107,14 +108,26 @@ class Traffic:
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
 
+class LateCounts(Protocol):
+    """Someone whose reads are not counted yet."""
+
+    def count(self) -> None:
+        """Count them, and be late no more."""
+        ...
+
+
 class TopicTraffic:
-    """The traffic of all topics that this node has partitions of, and of those it had."""
+    """The traffic of all topics that this node has partitions of, and of those it had. Who is in
+    `late` has something to count, before anybody looks."""
 
     def __init__(self) -> None:
+        self.late: dict[LateCounts, None] = {}
         self._topics: dict[str, tuple[Traffic, int]] = {}  # and how many partitions count there
         self._gone = Traffic()
 
     def __iter__(self) -> Iterator[tuple[str, Traffic]]:
+        for late in list(self.late):
+            late.count()
         for topic, (traffic, _) in list(self._topics.items()):
             yield topic, traffic
 

@@ -31,11 +31,10 @@ from kwire.server.replying_connection import ReplyingConnection
 from kwire.server.request_steps import plain_allowed
 from kwire.server.slots import BETWEEN, HELD, MUTED, WRITES, NoRequest, Slot
 from kwire.server.unbound_client import PRODUCE_KEY, UnboundClient
-from kwire.server.watched_requests import MUTATIONS, WatchedRequests
+from kwire.server.watched_requests import WatchedRequests
 
 if TYPE_CHECKING:
     from kwire.quota.client_quotas import ClientRates, KnownClients
-    from kwire.quota.sensor import Sensor
     from kwire.server.request_counts import RequestCounts, Timed
 
 logger = logging.getLogger(__name__)
@@ -243,8 +242,9 @@ class BrokerConnection(ReplyingConnection):
             if self.plain_allowed or (unbound is not None and unbound.asks(self, frame)):
                 answer = self._plain.answer(self, frame, len(self._slots))
                 if answer is not None:
-                    if unbound is not None:
-                        unbound.used(len(frame), self.turn_s)
+                    if unbound is not None and (producer := unbound.producer) is not None:
+                        producer.pending += len(frame)
+                        producer.counted_s = self.turn_s
                     if answer:
                         self._emit([answer])
                     return
@@ -309,15 +309,13 @@ class BrokerConnection(ReplyingConnection):
                 if rates is not self.rates:
                     self._bound_by(rates)
                 if rates is None:
-                    if api_key in MUTATIONS:
+                    if route.is_charged and api_key != PRODUCE_KEY:
                         self._watched.asks(None, context, len(body))
-                elif api_key == PRODUCE_KEY and (producer := rates.producer) is not None:
-                    self._count_produce(rates, producer, context, len(body))
-                elif api_key in MUTATIONS:
-                    self._measure(rates, context, len(body))
+                elif route.is_charged and (rates.producer is not None or api_key != PRODUCE_KEY):
+                    self._counts(rates, context, len(body))
                 elif (by_time := rates.request) is not None:
-                    if by_time.skipped:
-                        by_time.skipped -= 1
+                    if skipped := by_time.skipped:
+                        by_time.skipped = skipped - 1
                     else:
                         self._measure(rates, context, len(body))
             elif not (self._passes_arrival or self._arrives(route, context, body, offset, timed)):
@@ -335,7 +333,7 @@ class BrokerConnection(ReplyingConnection):
         if self.is_follower:
             counts = counts.of_followers
         if isinstance(outcome, Pending):
-            self._wait_for(Slot(context, counts, timed), context, outcome)
+            self._wait_for(Slot(context, counts), context, timed, outcome)
         elif outcome is not NO_REPLY:
             if not self._slots and outcome is not DISCONNECT:
                 parts = self._encoded(context, outcome, counts)
@@ -345,7 +343,7 @@ class BrokerConnection(ReplyingConnection):
                     self._emit(parts)
                     return
                 outcome = DISCONNECT
-            self._answer_in_turn(Slot(context, counts, timed), outcome)
+            self._answer_in_turn(Slot(context, counts), timed, outcome)
         else:
             self._unanswered(context, counts, timed)
 
@@ -373,24 +371,24 @@ class BrokerConnection(ReplyingConnection):
             faulted = self._watched.faulted(route, context, body, at)
             if faulted is None:
                 return True
-            self._wait_for(Slot(context, route.counts, timed), context, faulted)
+            self._wait_for(Slot(context, route.counts), context, timed, faulted)
             return False
         try:
             outcome = route.refusal(context, body, at, refusal)
         except MalformedError as error:
             self._refuse(f"a refused request cannot be parsed: {error}")
             return False
-        self._answer_in_turn(Slot(context, route.counts, timed), outcome)
+        self._answer_in_turn(Slot(context, route.counts), timed, outcome)
         return False
 
-    def _count_produce(
-        self, rates: ClientRates, producer: Sensor, context: RequestContext, request_bytes: int
-    ) -> None:
-        by_time = rates.request
+    def _counts(self, rates: ClientRates, context: RequestContext, request_bytes: int) -> None:
+        """A Produce of a client with a quota for it, or a mutation of topics, has come."""
+        producer, by_time = rates.producer, rates.request
+        is_measured = by_time is not None and not by_time.skipped
+        if is_measured or producer is None or context.api_key != PRODUCE_KEY:
+            self._measure(rates, context, request_bytes)
+            return
         if by_time is not None:
-            if not by_time.skipped:
-                self._measure(rates, context, request_bytes)
-                return
             by_time.skipped -= 1
         pending, now_s = producer.pending + request_bytes, self.turn_s
         if pending <= producer.room and now_s < producer.quiet_until_s:  # as `Sensor.count`
@@ -398,11 +396,9 @@ class BrokerConnection(ReplyingConnection):
         else:
             self._watched.asks(rates, context, request_bytes)
 
-    def _measure(
-        self, rates: ClientRates | None, context: RequestContext, request_bytes: int
-    ) -> None:
+    def _measure(self, rates: ClientRates | None, context: RequestContext, size_bytes: int) -> None:
         self.is_measured = True
-        self._watched.counts(rates, context, context.api_key, request_bytes, self.turn_s)
+        self._watched.counts(rates, context, context.api_key, size_bytes, self.turn_s)
 
     def _measured(self) -> None:
         """The requests of this turn are executed."""
@@ -448,13 +444,10 @@ class BrokerConnection(ReplyingConnection):
         is_watched = self._watched.open
         if is_watched:
             self._charge(context, outcome)
-        version = context.api_version
-        parts: Parts = []
         try:
-            if encode_answer(context.api_key, version, context.correlation_id, outcome, parts):
-                counts.count_unusual(version, outcome)
-            else:
-                counts.numbers[version] += 1  # written out: it is nearly every request
+            parts = encode_answer(
+                context.api_key, context.api_version, context.correlation_id, outcome, counts
+            )
         except EncodeError as error:
             logger.error("a response cannot be sent: %s", error)
             if is_watched:
@@ -464,16 +457,20 @@ class BrokerConnection(ReplyingConnection):
             self._watched.responds(context, outcome, parts)
         return parts
 
-    def _wait_for(self, slot: Slot, context: RequestContext, pending: Pending[Response]) -> None:
+    def _wait_for(
+        self, slot: Slot, context: RequestContext, timed: Timed | None, pending: Pending[Response]
+    ) -> None:
         if self._watched.open:
             self._watched.executed(context)
         slot.pending = pending
         self._slots.append(slot)
         if not context.effects_done or len(self._slots) >= UNANSWERED_REQUESTS_MAX:
             self._blocking = slot
-        pending.add_done_callback(partial(self._pending_done, slot))
+        if timed is not None:
+            timed.executed()
+        pending.add_done_callback(partial(self._pending_done, slot, timed))
 
-    def _pending_done(self, slot: Slot, pending: Pending[Response]) -> None:
+    def _pending_done(self, slot: Slot, timed: Timed | None, pending: Pending[Response]) -> None:
         if self._closed:
             return
         assert slot.context is not None
@@ -482,7 +479,7 @@ class BrokerConnection(ReplyingConnection):
         else:
             outcome = self._setup.dispatcher.failed(slot.context, error)
         slot.pending = None
-        self._answer(slot, outcome)
+        self._answer(slot, timed, outcome)
         if self._blocking is slot:
             self._blocking = None
             if self._queue or self._refusal is not None or self._reading_paused:
@@ -551,12 +548,14 @@ class BrokerConnection(ReplyingConnection):
 
     # -- answering
 
-    def _answer_in_turn(self, slot: Slot, outcome: Response) -> None:
+    def _answer_in_turn(self, slot: Slot, timed: Timed | None, outcome: Response) -> None:
         """Answer behind the requests in front."""
+        if timed is not None:
+            timed.executed()
         self._slots.append(slot)
-        self._answer(slot, outcome)
+        self._answer(slot, timed, outcome)
 
-    def _answer(self, slot: Slot, outcome: Response) -> None:
+    def _answer(self, slot: Slot, timed: Timed | None, outcome: Response) -> None:
         context, counts = slot.context, slot.counts
         assert context is not None
         slot.done = True
@@ -568,8 +567,8 @@ class BrokerConnection(ReplyingConnection):
             counts.count_any(context.api_version, outcome)
         elif (parts := self._encoded(context, outcome, counts)) is None:
             counts.count_any(context.api_version, DISCONNECT)
-        if slot.timed is not None:
-            counts.ended(slot.timed)
+        if timed is not None:
+            counts.ended(timed)
         if outcome is not NO_REPLY:
             if parts is not None and len(self._slots) == 1:
                 self._slots.clear()

@@ -27,7 +27,7 @@ from typing import Any, TypeAlias
 
 from kwire.protocol import api_versions
 from kwire.protocol import messages as m
-from kwire.protocol.api_keys import API_KEYS, ApiInfo, ApiKey
+from kwire.protocol.api_keys import API_KEYS, MUTATION_APIS, ApiInfo, ApiKey
 from kwire.protocol.errors import ErrorCode, KafkaError, MalformedError
 from kwire.protocol.structs import Message
 from kwire.security.requirements import Authorization, Checked
@@ -60,7 +60,8 @@ class Route:
     """How one API is decoded and executed.
 
     `decoders` are those made so far, by version; `decode` makes and uses the one of a version.
-    `counts` is what was asked. `error_response` gives the API's shape of an error; without it a
+    `counts` is what was asked. `is_charged` says that a quota of bytes or of mutations is asked
+    for where its requests arrive. `error_response` gives the API's shape of an error; without it a
     response with a top-level error code carries it, and an API without either loses the connection,
     which every client retries. `denied_response` does the same for a request that is not executed,
     where the shape depends on the request.
@@ -75,6 +76,7 @@ class Route:
         "denied_response",
         "error_response",
         "handle",
+        "is_charged",
         "name",
         "plain_road",
         "required",
@@ -105,6 +107,7 @@ class Route:
         self.counts = counts or RequestCounts(api_key)
         self.name = name
         self.handle = handle
+        self.is_charged = api_key == ApiKey.PRODUCE or api_key in MUTATION_APIS
         self.decode = decode
         self.decoders = decoders
         self.version_min, self.version_max = versions

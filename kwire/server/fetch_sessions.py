@@ -14,12 +14,15 @@ older than that; else the client gets no session and keeps sending full fetches.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from kwire.clock import Random
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
-from kwire.replica.reading import ReadResult
+from kwire.replica.bounded_read import ReadTarget
+from kwire.replica.partition import Partition
+from kwire.replica.quiet_read import HostedPartitions, QuietRead, quiet_read
+from kwire.replica.reading import ReadLimits, ReadResult
 
 INITIAL_EPOCH = 0
 FINAL_EPOCH = -1
@@ -66,6 +69,15 @@ class SessionPartition:
         self.log_start_offset = request.log_start_offset
         self.partition_bytes_max = request.partition_max_bytes
 
+    def is_told(self, partition: Partition) -> bool:
+        """Whether the client knows the partition's positions."""
+        log = partition.log
+        return (
+            log is not None
+            and log.high_watermark == self.high_watermark
+            and log.log_start_offset == self.local_log_start_offset
+        )
+
     def must_answer(self, result: ReadResult) -> bool:
         """Whether a result has something new for the client; remembers it."""
         is_new = result.size_bytes > 0
@@ -93,8 +105,10 @@ class FetchSession:
         "last_used_ms",
         "partitions",
         "privileged",
+        "quiet",
         "session_id",
         "uses_topic_ids",
+        "wants_quiet",
     )
 
     def __init__(
@@ -108,6 +122,10 @@ class FetchSession:
         self.epoch = INITIAL_EPOCH + 1
         self.partitions: dict[SessionKey, SessionPartition] = {}
         self.cached_size = 0
+        self.wants_quiet = False
+        """Whether somebody has asked for `quiet`."""
+        self.quiet: QuietRead[SessionPartition] | None = None
+        """What a fetch finds that changes nothing of the session, while that is nothing."""
 
     def update(
         self,
@@ -125,6 +143,29 @@ class FetchSession:
             name = topic.topic_id if self.uses_topic_ids else topic.topic
             for index in topic.partitions:
                 self.partitions.pop((name, index), None)
+
+    def found_nothing(
+        self,
+        replicas: HostedPartitions,
+        targets: Sequence[ReadTarget[SessionPartition]],
+        limits: ReadLimits,
+    ) -> None:
+        """All partitions were read, and there was nothing to answer."""
+        if (
+            self.wants_quiet
+            and self.quiet is None
+            and len(targets) == len(self.partitions)
+            and all(target.request.is_told(target.partition) for target in targets)
+        ):
+            self.quiet = quiet_read(replicas, targets, limits, self._quiet_over)
+
+    def disturb(self) -> None:
+        """The session, or something of it, is about to change."""
+        if self.quiet is not None:
+            self.quiet.disturbed()
+
+    def _quiet_over(self) -> None:
+        self.quiet = None
 
     def rotate(self, key: SessionKey) -> None:
         """A partition that gave data is read last next time."""
@@ -178,6 +219,10 @@ class FetchSessionCache:
             return ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
         return session
 
+    def get(self, session_id: int) -> FetchSession | None:
+        """A session by its id."""
+        return self._sessions.get(session_id)
+
     def used(self, session: FetchSession, now_ms: int) -> None:
         """An incremental fetch was accepted: next epoch."""
         session.epoch = next_epoch(session.epoch)
@@ -187,7 +232,9 @@ class FetchSessionCache:
 
     def remove(self, session_id: int) -> None:
         """Close a session; does nothing for an unknown one."""
-        self._sessions.pop(session_id, None)
+        session = self._sessions.pop(session_id, None)
+        if session is not None:
+            session.disturb()
 
     def create(
         self,

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from kwire.protocol.structs import Message, Request
     from kwire.replica.delayed_read import ReadContext
     from kwire.replica.partition import Partition
+    from kwire.replica.traffic import TopicTraffic
     from kwire.schemas.validation.rules import TopicRules
     from kwire.security.authorizer import Authorizer
     from kwire.server.deadlines import DeadlineHeap
@@ -117,6 +118,9 @@ class Replicas(Protocol):
     def partition(self, topic: str, index: int) -> Partition | None: ...
 
     def partition_by_id(self, topic_id: bytes, index: int) -> Partition | None: ...
+
+    @property
+    def traffic(self) -> TopicTraffic: ...
 
 
 class Logs(Protocol):

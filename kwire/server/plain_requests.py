@@ -49,11 +49,17 @@ class PlainConnection(Connection, Protocol):
         """The answer of the newest request will leave behind all that were in front of it."""
         ...
 
+    def block_with(self, place: LaterAnswer) -> None:
+        """As `take_place`, and the next request starts when this one is answered."""
+        ...
+
     def answered(self, place: LaterAnswer) -> bool:
         """What a place has in its `parts` may leave; whether anybody gets it."""
         ...
 
-    def answer_generally(self, place: LaterAnswer, answer: Pending[Response]) -> None:
+    def answer_generally(
+        self, place: LaterAnswer, timed: Timed | None, answer: Pending[Response]
+    ) -> None:
         """A place, which has its `context` by now, gets another answer."""
         ...
 
@@ -149,7 +155,7 @@ class LaterAnswer(Slot):
     many more error codes, all NONE, the answer has than is usual for its API.
     """
 
-    __slots__ = ("codes", "connection", "version")
+    __slots__ = ("codes", "connection", "timed", "version")
 
     def __init__(
         self, connection: PlainConnection, counts: RequestCounts, version: int, frame: bytes
@@ -181,4 +187,4 @@ class LaterAnswer(Slot):
     def send_generally(self, context: RequestContext, answer: Pending[Response]) -> None:
         """Something is unusual in the end."""
         self.context, self.parts = context, None
-        self.connection.answer_generally(self, answer)
+        self.connection.answer_generally(self, self.timed, answer)

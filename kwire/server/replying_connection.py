@@ -17,6 +17,7 @@ from kwire.network.frames import Buffer
 from kwire.pending import Pending
 from kwire.server.context import Response
 from kwire.server.paused_connection import PausedConnection
+from kwire.server.request_counts import Timed
 from kwire.server.slots import Buffers, Slot
 from kwire.server.turns import Turns
 
@@ -92,6 +93,11 @@ class ReplyingConnection(PausedConnection):
         """The answer of the newest request will leave behind all that were in front of it."""
         self._slots.append(place)
 
+    def block_with(self, place: Slot) -> None:
+        """As `take_place`, and the next request starts when this one is answered."""
+        self._slots.append(place)
+        self._blocking = place
+
     def answered(self, place: Slot) -> bool:
         """What a place has in its `parts` may leave; whether anybody gets it."""
         slots = self._slots
@@ -103,18 +109,21 @@ class ReplyingConnection(PausedConnection):
         else:
             place.done = True
             self._flush_slots()
+        if self._blocking is place:
+            self._blocking = None
+            self._run_queue()
         self._replied()
         return True
 
-    def answer_generally(self, place: Slot, answer: Pending[Response]) -> None:
+    def answer_generally(self, place: Slot, timed: Timed | None, answer: Pending[Response]) -> None:
         """A place, which has its `context` by now, gets another answer."""
         if self._closed:
             answer.cancel()  # nobody gets it, and nobody else would free what waits for it
             return
         place.pending = answer
-        answer.add_done_callback(partial(self._pending_done, place))
+        answer.add_done_callback(partial(self._pending_done, place, timed))
 
-    def _pending_done(self, slot: Slot, pending: Pending[Response]) -> None:
+    def _pending_done(self, slot: Slot, timed: Timed | None, pending: Pending[Response]) -> None:
         """A place has its answer."""
         raise NotImplementedError
 

@@ -3,11 +3,13 @@
 A request is counted when it is answered, as Apache Kafka does: by version, and by the error codes
 in its response. Nearly every code is NONE: those that are not are counted each for itself, and of
 NONE how many codes there were. Nearly every response has as many codes as is usual for its API; the
-encoder tells so on its way (`kwire/protocol/answer_encoder.py`), and then 1 is added to the number
-of its version. For all others a function is written for each API, because the way through
-attributes and a walk over fields would cost more than all the rest. What a request touches for its
-counts is in no cache of the processor when the next one comes, and costs more than the additions:
-it is one list for all of an API.
+encoder tells so on its way (`kwire/protocol/answer_encoder.py`), and then its version is put down:
+an addition makes a number and frees one, which takes three times as long. Those are added up before
+anything is read, and with the first request that is begun in ten milliseconds, so that they stay
+few. For all others a function is written for each API, because the way through attributes and a
+walk over fields would cost more than all the rest. What a request touches for its counts is in no
+cache of the processor when the next one comes, and costs more than the additions: it is one list
+for all of an API.
 
 Times and sizes are kept of the last `RECENT_MAX` requests that were timed, of which quantiles are
 taken: of an API one in ten milliseconds at most, the first that is begun then. So readings of the
@@ -87,7 +89,8 @@ class RequestCounts:
     was asked), `count_any` for all others: one that is refused before its handler may be of any
     version. `due_s` is the loop's time from which on a request is timed again. `throttled_ms` is
     (how often, for how long) its clients were made to wait by quotas. `numbers` is how many were
-    answered by version, `SEEN`, and how often there was which code (`REFUSED`).
+    answered by version, `SEEN`, and how often there was which code (`REFUSED`); those that were
+    usual and are not added there yet stand in `usual` with their versions.
     """
 
     __slots__ = (
@@ -101,12 +104,14 @@ class RequestCounts:
         "due_s",
         "numbers",
         "throttled_ms",
+        "usual",
     )
 
     def __init__(self, api_key: int) -> None:
         self._api_key = api_key
         self._followers: RequestCounts | None = None
         self.numbers = [0] * (PLAIN + 1)
+        self.usual: list[int] = []
         self.throttled_ms = (0, 0)
         self._throttles: deque[tuple[int, int]] = deque(maxlen=RECENT_MAX)
         count, count_any = _functions(api_key)
@@ -117,8 +122,7 @@ class RequestCounts:
         self._at = 0
 
     def count_unusual(self, version: int, response: Answer | SlicedResponse) -> None:
-        """Count an answer of which `encode_answer` says that it is another than most are: those
-        only add 1 to `numbers[version]`."""
+        """Count an answer that is another than most are (see `AnswerCounts`)."""
         if not isinstance(response, SlicedResponse):
             self.count(version, response)
             return
@@ -129,9 +133,19 @@ class RequestCounts:
             if code:
                 numbers[REFUSED + code] += count
 
+    def _add_up(self) -> None:
+        """Add those that were usual to `numbers`."""
+        usual, numbers = self.usual, self.numbers
+        for version in dict.fromkeys(usual):
+            numbers[version] += usual.count(version)
+        usual.clear()
+        if self._followers is not None:
+            self._followers._add_up()
+
     @property
     def by_version(self) -> list[int]:
         """How many requests were answered, by version."""
+        self._add_up()
         return self.numbers[:VERSIONS_MAX]
 
     @property
@@ -156,6 +170,7 @@ class RequestCounts:
     def begun(self, turn_s: float, request_bytes: int) -> Timed:
         """A request that is timed is begun, in a turn of the loop at `turn_s`."""
         self.due_s = turn_s + TIMED_S
+        self._add_up()
         return Timed(request_bytes)
 
     def begun_at(self, turn_s: float, started_ns: int, request_bytes: int) -> Timed:
@@ -167,6 +182,7 @@ class RequestCounts:
     def answered_at_once(self, turn_s: float, started_ns: int, request_bytes: int) -> None:
         """A request that was to be timed, begun at `started_ns`, was answered by a plain road."""
         self.due_s = turn_s + TIMED_S
+        self._add_up()
         self._keep(ticks_ns() - started_ns, 0, request_bytes)
 
     def ended(self, timed: Timed) -> None:

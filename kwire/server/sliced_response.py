@@ -14,7 +14,14 @@ from kwire.protocol import messages as m
 from kwire.protocol.structs import Parts, Struct
 from kwire.server.response import error_counts
 
-LongResponse: TypeAlias = m.MetadataResponse | m.DescribeConfigsResponse | m.ListOffsetsResponse
+LongResponse: TypeAlias = (
+    m.CreateTopicsResponse
+    | m.MetadataResponse
+    | m.DescribeConfigsResponse
+    | m.DescribeLogDirsResponse
+    | m.ListOffsetsResponse
+    | m.OffsetFetchResponse
+)
 """The responses that are made in slices."""
 
 
@@ -51,6 +58,10 @@ class SlicedResponse:
         self._count += 1
         self.errors[0] += fine
 
+    def begin_element(self, element: Struct, array: str) -> SlicedElement:
+        """The next element, which has a long array of its own."""
+        return SlicedElement(self, element, array)
+
     @property
     def throttle_time_ms(self) -> int:
         """How long its client has to wait."""
@@ -76,3 +87,36 @@ class SlicedResponse:
         (encoded,) = self.encode_parts(self.version)
         decoded, _ = type(self.message).decode_from(encoded, 0, self.version)
         return decoded
+
+
+class SlicedElement:
+    """An element of the array of a `SlicedResponse`: `element` is all of it but those of `array`.
+    It is in the response once it is ended."""
+
+    __slots__ = ("_array", "_count", "_encoded", "_response", "element")
+
+    def __init__(self, response: SlicedResponse, element: Struct, array: str) -> None:
+        self.element = element
+        self._response = response
+        self._array = f"{response.array}.{array}"
+        self._count = 0
+        self._encoded: Parts = []
+
+    def add(self, elements: Sequence[Struct]) -> None:
+        """The next elements of its array; EncodeError."""
+        response = self._response
+        self._encoded.append(
+            response.message.encode_elements(self._array, elements, response.version)
+        )
+        self._count += len(elements)
+        for element in elements:
+            response.errors.update(error_counts(element))
+
+    def end(self) -> None:
+        """There are no more; the array of `element` itself is empty. EncodeError."""
+        response = self._response
+        elements = self._count, b"".join(self._encoded)
+        message, version = response.message, response.version
+        encoded = message.encode_element_around(self._array, self.element, elements, version)
+        response.errors.update(error_counts(self.element))
+        response.add_encoded(encoded, 0)

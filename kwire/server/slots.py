@@ -8,30 +8,24 @@ from typing import Any, TypeAlias
 from kwire.log.types import FileSlice
 from kwire.pending import Pending
 from kwire.server.context import RequestContext, Response
-from kwire.server.request_counts import RequestCounts, Timed
+from kwire.server.request_counts import RequestCounts
 
 Buffers: TypeAlias = Sequence[Any]
 """What an encoder made of a response: buffers and, until they are sent, `FileSlice`s."""
 
 
 class Slot:
-    """The place of one request in the order of replies; where it is counted; and its times, if it
-    is timed."""
+    """The place of one request in the order of replies, and where it is counted. The times of one
+    that is timed go with what waits for its answer: few are."""
 
-    __slots__ = ("context", "counts", "disconnect", "done", "parts", "pending", "timed")
+    __slots__ = ("context", "counts", "disconnect", "done", "parts", "pending")
 
     context: RequestContext | None
     counts: RequestCounts
-    timed: Timed | None
 
-    def __init__(
-        self, context: RequestContext, counts: RequestCounts, timed: Timed | None = None
-    ) -> None:
+    def __init__(self, context: RequestContext, counts: RequestCounts) -> None:
         self.context = context
         self.counts = counts
-        self.timed = timed
-        if timed is not None:
-            timed.executed()
         self.pending: Pending[Response] | None = None
         self.parts: Buffers | None = None
         self.done = False
@@ -54,7 +48,7 @@ class NoRequest(Slot):
     __slots__ = ()
 
     def __init__(self) -> None:
-        self.context = self.timed = self.pending = self.parts = self.disconnect = None
+        self.context = self.pending = self.parts = self.disconnect = None
         self.done = False
 
 

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Protocol, TypeGuard
 
 from kwire.network.frames import SIZE_PREFIX_BYTES
 from kwire.pending import Pending
-from kwire.protocol.api_keys import NODE_APIS, VERIFICATION_FROM, ApiKey
+from kwire.protocol.api_keys import MUTATION_APIS, NODE_APIS, VERIFICATION_FROM, ApiKey
 from kwire.protocol.structs import Struct
 from kwire.server.arrival import Arrival, Refusal, arrive
 from kwire.server.context import NO_REPLY, RequestContext, Response
@@ -53,10 +53,6 @@ EXEMPT = NODE_APIS | {
 }
 """What nodes ask of each other, some of it among others, and what tells who somebody is. A
 consumer's Fetch says that it is one."""
-MUTATIONS = frozenset(
-    map(int, (ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS, ApiKey.CREATE_PARTITIONS))
-)
-"""What the controller's quota of mutations may make a client wait for."""
 SAMPLE_MAX = 127
 """Of a client that uses less than half of its time one in so many requests is measured, and counts
 for all of them; of one whose requests take long, one in fewer."""
@@ -162,7 +158,7 @@ class WatchedRequests:
         """Count what a request uses, where that is within all quotas for certain; it becomes one
         of `open` where they are to be asked for. `now_s` is the time of its turn of the loop."""
         if rates is None:
-            if api_key in MUTATIONS:
+            if api_key in MUTATION_APIS:
                 self.asks(None, context, request_bytes)
             return
         request, is_open = rates.request, False
@@ -177,7 +173,7 @@ class WatchedRequests:
             producer = rates.producer
             if producer is not None and not is_open:
                 is_open = not producer.count(request_bytes, now_s)
-        elif api_key in MUTATIONS and not is_open:
+        elif api_key in MUTATION_APIS and not is_open:
             self.asks(None, context, request_bytes)  # whether the controller makes it wait
         if is_open:
             self.asks(rates, context, request_bytes)

@@ -241,7 +241,7 @@ class LedPartition:
         """Wake `waiter` when there may be records for it; before others when its member has waited
         in vain."""
         if not self.waiters:
-            self.partition.data_listeners[self] = None
+            self.partition.data_listeners[self] = 0
         self.waiters[waiter] = None
         if member_id in self._unserved:
             self._first[waiter] = None

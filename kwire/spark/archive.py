@@ -421,10 +421,17 @@ def _fields(frame: Any) -> str:
     return ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in frame.schema)
 
 
+def check_place(location: str, spark: Any) -> None:
+    """UsageError where the lake is of the older form, or its store cannot keep commits."""
+    files = open_lake_files(location, spark)
+    lake.refuse_old(files, location, "--lake")
+    files.check_commits(of_delta=True)
+
+
 def run(options: argparse.Namespace, progress: Progress) -> tuple[int, dict[str, Any]]:
     if options.maintain_only:
         spark = open_session(options, "archive", needs_kafka=False, needs_delta=True)
-        lake.refuse_old(open_lake_files(options.lake, spark), options.lake, "--lake")
+        check_place(options.lake, spark)
         progress.has_batches = True
         maintained = maintain(spark, options, progress)
         status = EXIT_INTERRUPTED if progress.stopping else EXIT_DONE
@@ -438,7 +445,7 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[int, dict[str,
     spark = open_session(
         options, "archive", needs_kafka=True, needs_delta=True, needs_avro=needs_avro
     )
-    lake.refuse_old(open_lake_files(options.lake, spark), options.lake, "--lake")
+    check_place(options.lake, spark)
     archiver = Archiver(options, progress, spark)
     archiver.open()
     archiver.run()

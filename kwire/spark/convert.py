@@ -159,6 +159,7 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[int, dict[str,
     spark = open_session(options, "lake", needs_kafka=False, needs_delta=True)
     files = open_lake_files(options.lake, spark)
     _check_old(files, options.lake)
+    files.check_commits(of_delta=True)
     progress.has_batches = True
     conversion = Conversion(spark, files, progress)
     is_complete = conversion.run()

@@ -2,8 +2,9 @@
 
 Data files are written and read by Spark. This is for notes and commit logs: create a small file
 only if it is not there, atomically; list; delete. On this machine a file appears by `link`, which
-fails when the name is taken. Elsewhere it is Spark's own `CheckpointFileManager`, which knows for
-each kind of store how (rename that does not replace, or a conditional upload).
+fails when the name is taken. On S3 it is created under a condition (s3.py). Elsewhere it is
+Spark's own `CheckpointFileManager`, which knows for each kind of store how (a rename that does not
+replace, for one).
 """
 
 from __future__ import annotations
@@ -16,10 +17,9 @@ from typing import Any, NamedTuple, Protocol
 
 from kwire.clock import SystemRandom
 from kwire.log.files import LockedError, SystemFiles, write_atomically
+from kwire.spark import s3
 from kwire.spark.usage import UsageError
 
-S3_SCHEMES = ("s3", "s3a", "s3n")
-NO_STORE = "No FileSystem for scheme"
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 
 
@@ -43,6 +43,7 @@ class LakeFiles(Protocol):
     def move(self, path: str, target: str) -> None: ...
     def sync(self, paths: Iterable[str]) -> None: ...
     def hold(self, path: str) -> int | None: ...
+    def check_commits(self, *, of_delta: bool) -> None: ...
 
 
 class LocalLakeFiles:
@@ -147,12 +148,16 @@ class LocalLakeFiles:
             pass
         return None
 
+    def check_commits(self, *, of_delta: bool) -> None:
+        """On a disk no commit takes the place of another."""
+
 
 class HadoopLakeFiles:
     """Any file system that Spark's Hadoop client knows."""
 
     def __init__(self, spark: Any, root: str) -> None:
         self.root = root.rstrip("/")
+        self._spark = spark
         self._jvm = spark._jvm
         conf = spark._jsc.hadoopConfiguration()
         self._path_of: Any = self._jvm.org.apache.hadoop.fs.Path
@@ -164,6 +169,9 @@ class HadoopLakeFiles:
     def _reached(self, conf: Any) -> Any:
         """The file system, asked for the folder; UsageError where it cannot be reached: without its
         classes, its bucket, who may read it, or where it is."""
+        if s3.is_s3(self.root):
+            s3.reach(self._spark, self.root)
+            return self._path_of(self.root).getFileSystem(conf)
         try:
             place = self._path_of(self.root)
             system = place.getFileSystem(conf)
@@ -174,15 +182,9 @@ class HadoopLakeFiles:
 
     def _reason(self, error: Exception) -> str:
         text = store_error(str(getattr(error, "java_exception", None) or error))
-        if not any(word in text for word in ("ClassNotFoundException", NO_STORE)):
+        if not any(word in text for word in ("ClassNotFoundException", s3.NO_STORE)):
             return text
-        scheme = self.root.partition(":")[0]
-        if scheme not in S3_SCHEMES:
-            return f"{text}; --packages GROUP:ARTIFACT:VERSION brings its connector"
-        version = self._jvm.org.apache.hadoop.util.VersionInfo.getVersion()
-        where = "" if scheme == "s3a" else f" as s3a:{self.root.partition(':')[2]}"
-        package = f"org.apache.hadoop:hadoop-aws:{version}"
-        return f"its connector is not there; reached{where} with --packages {package}"
+        return f"{text}; --packages GROUP:ARTIFACT:VERSION brings its connector"
 
     def _path(self, path: str) -> Any:
         return self._path_of(f"{self.root}/{path}" if path else self.root)
@@ -204,6 +206,8 @@ class HadoopLakeFiles:
         target = self._path(path)
         if self._system.exists(target):
             return False
+        if s3.is_s3(self.root):
+            return s3.create(self._system, target, data)
         self._system.mkdirs(target.getParent())
         stream = self._manager.createAtomic(target, False)
         try:
@@ -254,6 +258,14 @@ class HadoopLakeFiles:
     def hold(self, path: str) -> int | None:
         """Stores keep nothing to a process."""
         return None
+
+    def check_commits(self, *, of_delta: bool) -> None:
+        """UsageError where of two writers' commits the later one could take the other's place.
+        `of_delta`: for tables, whose log store settings may name."""
+        if not s3.is_s3(self.root):
+            return
+        if not (of_delta and s3.has_own_log_store(self._spark, self.root.partition(":")[0])):
+            s3.check_conditions(self._spark, self._system, self.root)
 
 
 def store_error(text: str) -> str:

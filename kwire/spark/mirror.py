@@ -416,6 +416,7 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[int, dict[str,
     check_producer(client_config(options.to, options.to_settings, producer=True))
     spark = open_session(options, "mirror", needs_kafka=True, sends=True)
     mirror = Mirror(options, progress, spark)
+    mirror.log.files.check_commits(of_delta=False)
     mirror.run()
     state = mirror.log.state
     return exit_status(options, mirror.is_complete), {

@@ -199,9 +199,27 @@ def quiet_start() -> Iterator[None]:
     except BaseException:
         os.dup2(own, 2)
         listener.join(JVM_END_S)  # ends with the last process that has the pipe
+        if missing := unresolved(bytes(heard).decode(errors="replace")):
+            raise UsageError(
+                f"--packages {missing}: not found, or Maven's repositories do not answer; "
+                "--jars FOLDER takes jars that are there"
+            ) from None
         with contextlib.suppress(OSError):
             os.write(own, bytes(heard))
         raise
+
+
+def unresolved(text: str) -> str | None:
+    """The package that Spark has not found, by what it writes where it does not start.
+
+    >>> unresolved("RuntimeException: [unresolved dependency: a.b#c;1: not found, ...]")
+    'a.b:c:1'
+    >>> unresolved("RuntimeException: [download failed: a.b#c;1!c.jar]")
+    'a.b:c:1'
+    """
+    pattern = r"\[(?:unresolved dependency|download failed): ([^\s#]+)#([^\s;]+);([^\s:!\]]+)"
+    found = re.search(pattern, text)
+    return ":".join(found.groups()) if found is not None else None
 
 
 def _say_nothing_of_accumulators(context: Any) -> None:

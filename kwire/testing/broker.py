@@ -14,7 +14,6 @@ from kwire.client.cluster import Cluster
 from kwire.node.early_topics import SETTING as EARLY_TOPICS
 from kwire.testing.blocking import BlockingClient
 from kwire.testing.brokers.copies import clear_soon
-from kwire.testing.brokers.process_runner import ProcessRunner
 from kwire.testing.brokers.runner import (
     ANEW,
     HOST,
@@ -72,6 +71,8 @@ class Broker:
         self.directory = Path(directory or self._temporary or "")
         self._runner: Runner
         if process:
+            from kwire.testing.brokers.process_runner import ProcessRunner
+
             self._runner = ProcessRunner("broker", self._settings, port=port, has_faults=faults)
         else:
             is_durable = self._temporary is None

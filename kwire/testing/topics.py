@@ -29,11 +29,11 @@ class Topic:
     def create(
         self,
         *,
-        partitions: int = 1,
+        partitions: int = -1,
         replication: int = -1,
         config: Mapping[str, Setting] | None = None,
     ) -> Topic:
-        """Create it and wait until it can be used; `replication` -1 is the broker's default."""
+        """Create it and wait until it can be used; -1 is the broker's default."""
 
         async def create(cluster: Cluster) -> None:
             await Admin(cluster).topics.create(

@@ -36,7 +36,7 @@ def test_nobody_reads_what_the_leader_has_deleted(tmp_path: Path) -> None:
             codes.append(raised.value.code)
 
     waiting: Any = Consumer()
-    partition.data_listeners[waiting] = None
+    partition.data_listeners[waiting] = 0
     partition.leader_answered(1, 1)
     assert set(codes) == {ErrorCode.OFFSET_OUT_OF_RANGE}
     assert (partition.log.log_start_offset, partition.state.high_watermark) == (1, 1)

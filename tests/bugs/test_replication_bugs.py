@@ -202,7 +202,7 @@ def test_kafka_14334_who_reads_from_a_follower_hears_of_what_it_fetches(tmp_path
     world.lead(1, epoch=0)
     world.exchange()
     reader = Reader()
-    world[2].partition.data_listeners[reader] = None
+    world[2].partition.data_listeners[reader] = 0
     world.append(1, b"a")
     world.exchange()
     assert world[2].partition.log.high_watermark == 1

@@ -350,6 +350,8 @@ def demo(context: Context) -> Result:
 FAULTS = tuple(f"tests/system/testing/test_fault_{name}.py" for name in ("clients", "recipes"))
 """What clients do about faults: minutes of their timeouts."""
 LONG_FAULTS = tuple(f"--ignore={path}" for path in FAULTS)
+REST_DOCUMENT = "tests/system/test_rest_document.py"
+"""Requests made of the OpenAPI document: a quarter of a minute of a core."""
 
 LONG_DIFFERENCES = (
     "--ignore=tests/differential/rates",
@@ -361,7 +363,7 @@ SPARK_JOBS = {
     "archives": ("pipeline", "frames", "oddities"),
     "lakes": ("tables", "trouble", "beside", "decoded"),
     "mirrors": ("mirror", "on_kafka", "kills"),
-    "connector": ("connector", "transactions", "secure", "latest"),
+    "connector": ("connector", "transactions", "secure", "latest", "stores"),
 }
 """Tests of Spark's jobs that share a session: each costs half a minute of a core before it is as
 quick as it gets."""
@@ -389,7 +391,10 @@ TEST: tuple[Group, ...] = (
     Group("sim", pytest_group("tests/sim", workers=2), 1200, cores=2),
     Group(
         "system",
-        pytest_group("tests/system", extra=("--ignore=tests/system/cluster", *LONG_FAULTS)),
+        pytest_group(
+            "tests/system",
+            extra=("--ignore=tests/system/cluster", f"--ignore={REST_DOCUMENT}", *LONG_FAULTS),
+        ),
         1200,
         real=True,
     ),
@@ -466,6 +471,7 @@ GATE: tuple[Group, ...] = (
         real=True,
     ),
     Group("faults", pytest_group(*FAULTS), 600, modules=("confluent_kafka",), real=True),
+    Group("rest document", pytest_group(REST_DOCUMENT), 300, modules=("starlette",), real=True),
     Group(
         "differential",
         # Rates, and three nodes of Kafka, are compared where nothing else runs (`make stress`).

@@ -70,7 +70,8 @@ class Checkers:
         self._committers: dict[tuple[bytes, int, int], int] = {}
         self._marks: dict[tuple[int, int, bytes, int], tuple[int, int]] = {}
         self._metadata: dict[int, tuple[int, int]] = {}
-        self._batches: dict[int, MetadataBatch] = {}  # all that is committed, by first offset
+        self._records: dict[int, tuple[int, Any]] = {}  # committed, by offset: epoch, record
+        self._batch_ends: set[int] = set()  # offsets behind batches that are committed
         self._isrs: dict[Key, tuple[int, tuple[int, ...]]] = {}  # committed: leader epoch, ISR
         self._incarnations: dict[int, bytes] = {}  # the newest registration that is committed
         self._node_ids: dict[int, int] = {}  # by the loop, which a host keeps
@@ -390,16 +391,18 @@ class Checkers:
         self._quorum_epochs[key] = epoch
 
     def metadata_committed(self, node_id: int, batch: MetadataBatch) -> None:
-        """A node applies a committed batch of metadata."""
-        content = crc32(repr(batch.records).encode())
-        is_new = batch.base_offset not in self._metadata
-        if is_new:
-            self._batches[batch.base_offset] = batch
-        for record in batch.records if is_new else ():
-            self._record_committed(record)
-        for offset in (batch.base_offset, batch.last_offset):
-            known = self._metadata.setdefault(offset, (batch.epoch, content))
-            if known != (batch.epoch, content):
+        """A node applies committed metadata: a batch, or several that it reads from its log."""
+        self._batch_ends.add(batch.last_offset + 1)
+        placed: list[tuple[int, Any]] = list(enumerate(batch.records, batch.base_offset))
+        for offset, record in placed or [(batch.base_offset, None), (batch.last_offset, None)]:
+            content = crc32(repr(record).encode())
+            known = self._metadata.get(offset)
+            if known is None:
+                self._metadata[offset] = batch.epoch, content
+                if record is not None:
+                    self._records[offset] = batch.epoch, record
+                    self._record_committed(record)
+            elif known != (batch.epoch, content):
                 self.fail(
                     f"n{node_id}: committed metadata at {offset} has epoch {batch.epoch}, content "
                     f"{content:x}; another node has {known[0]}, {known[1]:x}"
@@ -455,14 +458,11 @@ class Checkers:
         if end == 0:
             return
         image, content = MetadataImage(), MetadataImage()
-        reached = 0
-        for base_offset in sorted(self._batches):
-            if base_offset < end:
-                batch = self._batches[base_offset]
-                reached = batch.last_offset + 1
-                for index, record in enumerate(batch.records):
-                    image.replay(record, base_offset + index, batch.epoch)
-        if reached > end:
+        for offset in sorted(self._records):
+            if offset < end:
+                epoch, record = self._records[offset]
+                image.replay(record, offset, epoch)
+        if end not in self._batch_ends and end in self._metadata and end - 1 in self._metadata:
             self.fail(f"a snapshot is {what} up to {end}, within a batch")
         content.load([_message(record) for record in records], end - 1, 0)
         expected, found = (

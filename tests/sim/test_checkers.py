@@ -290,6 +290,27 @@ def test_committed_metadata_of_another_epoch() -> None:
     broken(lambda: checkers.metadata_committed(2, metadata(0, "a", epoch=2)), "has epoch 2")
 
 
+def a_run() -> MetadataBatch:
+    records = [metadata(offset, name).records[0] for offset, name in enumerate("ab")]
+    return MetadataBatch(0, 1, 1, 0, 20, records)
+
+
+def test_batches_that_a_node_reads_as_one_are_the_same_metadata() -> None:
+    checkers = Checkers()
+    checkers.metadata_committed(1, metadata(0, "a"))
+    checkers.metadata_committed(1, metadata(1, "b"))
+    checkers.metadata_committed(2, a_run())
+    checkers.snapshot("written", a_run().records[:1], 1)
+    other = a_run()._replace(records=[a_run().records[0], metadata(1, "c").records[0]])
+    broken(lambda: checkers.metadata_committed(3, other), "committed metadata at 1")
+
+
+def test_a_snapshot_that_ends_within_a_batch() -> None:
+    checkers = Checkers()
+    checkers.metadata_committed(1, a_run())
+    broken(lambda: checkers.snapshot("written", a_run().records[:1], 1), "within a batch")
+
+
 def test_metadata_that_a_minority_has() -> None:
     def raft(end_offset: int, voters: tuple[int, ...] = ()) -> Any:
         return SimpleNamespace(

@@ -18,7 +18,7 @@ pytest.importorskip("avro")
 
 from kwire.client.cluster import Cluster
 from kwire.client.settings import ConnectionSettings
-from kwire.http.purposes.registry.reading import SchemaReading
+from kwire.http.purposes.registry.reading import RegistryReading
 from kwire.http.purposes.registry.topic import RegistrySettings, SchemaTopic
 from kwire.http.purposes.registry.writer import SchemaWriter
 from kwire.schemas.registry.errors import RegistryError
@@ -65,7 +65,7 @@ async def _registering(
         bootstrap, connect_timeout_s=2, first_timeout_s=5, request_timeout_s=10
     )
     async with Cluster(settings) as cluster:
-        writer = (Unfenced if is_faulty else SchemaWriter)(SchemaTopic(SETTINGS), SchemaReading())
+        writer = (Unfenced if is_faulty else SchemaWriter)(SchemaTopic(SETTINGS), RegistryReading())
         if isinstance(writer, Unfenced):
             writer._own = own
         for number in numbers:

@@ -9,6 +9,7 @@ import pytest
 from kwire.pending import Pending
 from kwire.protocol.errors import KafkaError
 from kwire.schemas.validation import batch, checks, rules
+from kwire.schemas.validation.batch import PreparedOrFault, Schema
 from kwire.schemas.validation.follower import Follower
 from tests.sim.schema_validation import Fault, simulate
 from tests.support.effort import seeds
@@ -80,6 +81,46 @@ def _any_subject(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(rules.SideRules, "subject", lambda self, topic, name: _Any())
 
 
+def _decodes_nothing(patch: pytest.MonkeyPatch) -> None:
+    """What is to decode need not."""
+    patch.setattr(batch, "_fault", lambda data, found, decode, allowance: "")
+
+
+def _passes_what_is_not_parsed(patch: pytest.MonkeyPatch) -> None:
+    """Where a schema cannot be parsed, its records pass."""
+    prepared = checks._Checking._prepared
+
+    def open_(self: checks._Checking, done: Pending[list[Pending[PreparedOrFault]]]) -> None:
+        if any(one.error() is not None for one in done.result()):
+            self.done.complete(None)
+        else:
+            prepared(self, done)
+
+    patch.setattr(checks._Checking, "_prepared", open_)
+
+
+def _refuses_what_is_not_parsed(patch: pytest.MonkeyPatch) -> None:
+    """A schema that could not be parsed for a moment is one that never can be."""
+    parsed = checks.SchemaChecks._parsed
+
+    def final(
+        self: checks.SchemaChecks, schema: Schema, done: Pending[PreparedOrFault], characters: int
+    ) -> None:
+        if done.error() is None:
+            parsed(self, schema, done, characters)
+        else:
+            parsed(self, schema, Pending.completed("it cannot be read"), 0)
+
+    patch.setattr(checks.SchemaChecks, "_parsed", final)
+
+
+def _takes_what_is_half_read(patch: pytest.MonkeyPatch) -> None:
+    """After a start what was deleted passes until the topic is read to where it was."""
+    patch.setattr(
+        Follower, "is_loaded", property(lambda self: True, lambda self, loaded: None), raising=False
+    )
+
+
 class _Any:
     def __eq__(self, other: object) -> bool:
         return True
@@ -92,7 +133,8 @@ MUTATIONS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     one.__name__: one
     for one in (
         *(_joins, _does_not_read, _passes_deleted, _passes_unread, _never_reads_anew),
-        *(_keeps_the_old_topic, _any_subject),
+        *(_keeps_the_old_topic, _any_subject, _decodes_nothing),
+        *(_takes_what_is_half_read, _passes_what_is_not_parsed, _refuses_what_is_not_parsed),
     )
 }
 

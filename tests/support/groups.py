@@ -10,7 +10,8 @@ from kwire.coordinator.group.coordinator import GroupCoordinator
 from kwire.coordinator.group.settings import GroupSettings
 from kwire.coordinator.group.shard import GroupShard
 from kwire.coordinator.reloading import PAUSE_MS_MAX
-from kwire.pending import Pending
+from kwire.coordinator.replies import convert_all
+from kwire.pending import Pending, as_pending
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
 from tests.support.coordinators import ManualClock, ManualLoop, MemoryLog, open_batches
@@ -231,7 +232,8 @@ class GroupWorld:
                 for name, indexes in topics.items()
             ]
         request = shape.OffsetFetchRequestGroup(group_id=group, topics=asked)
-        return self.coordinator.fetch_offsets(request, require_stable)
+        found = self.coordinator.fetch_offsets(request, require_stable)
+        return convert_all(as_pending(found), lambda done: done.result().answer())
 
     def delete_offsets(self, topic: str, *partitions: int, group: str = "g") -> Any:
         shape = m.OffsetDeleteRequest

@@ -143,5 +143,5 @@ class World:
         self.append()
         self.scheduler.turn()
         waiter = Waiter()
-        self.partition().data_listeners[waiter] = None
+        self.partition().data_listeners[waiter] = 0
         return self.committed(1), waiter

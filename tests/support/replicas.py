@@ -175,13 +175,14 @@ class Broker:
         for asked in session.partitions.values():
             target = ReadTarget(self.partition, asked)
             BoundedRead([target], limits, lambda read: None).run()
+            if not asked.must_answer(target.result) and request.session_epoch:
+                continue
             answer = _answer_of(0, target.result)
             parts: list[Any] = list(target.result.buffers or ())
             answer.records = b"".join(bytes(part) for part in parts)
             answers.append(answer)
-        response.responses = [
-            m.FetchResponse.FetchableTopicResponse(topic_id=TOPIC_ID, partitions=answers)
-        ]
+        topic = m.FetchResponse.FetchableTopicResponse(topic_id=TOPIC_ID, partitions=answers)
+        response.responses = [topic] if answers else []
         return response
 
     def list_offsets(self, request: Any) -> Any:

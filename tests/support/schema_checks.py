@@ -12,6 +12,8 @@ from kwire.protocol.records import Record, build_batch
 from kwire.protocol.records.header import BatchHeader, Codec, parse_header
 from kwire.schemas.registry.json_values import JsonObject, written
 from kwire.schemas.registry.records import schema_key
+from kwire.schemas.registry.work import SchemaWork
+from kwire.schemas.validation.batch import PreparedOrFault
 from kwire.schemas.validation.checks import SchemaChecks
 from kwire.schemas.validation.closures import prepare
 from kwire.schemas.validation.follower import Follower, Page
@@ -126,13 +128,32 @@ class Topic:
 class World:
     def __init__(self) -> None:
         self.topic, self.turns, self.now_ms = Topic(), Turns(), 0
+        self.readings: list[Callable[[], None]] | None = None
+        """Schemas that are being parsed, held back while it is a list."""
+        self.reading_failure: KafkaError | None = None
         self.follower = Follower(self.topic, self.turns)
         self.checks = SchemaChecks(
             self.follower,
             self.turns,
             lambda: self.now_ms,
-            lambda topic, closure: Pending.completed(prepare(closure)),
+            lambda topic, closure: self._read(closure),
         )
+
+    def _read(self, closure: SchemaWork) -> Pending[PreparedOrFault]:
+        answer: Pending[PreparedOrFault] = Pending()
+        failure = self.reading_failure
+
+        def settle() -> None:
+            if failure is None:
+                answer.complete(prepare(closure))
+            else:
+                answer.fail(failure)
+
+        if self.readings is None:
+            settle()
+        else:
+            self.readings.append(settle)
+        return answer
 
     def subjects(self) -> list[str]:
         return self.follower.state.subjects()

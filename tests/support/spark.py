@@ -9,6 +9,7 @@ import pathlib
 import shutil
 import subprocess
 import sys
+from argparse import Namespace
 from typing import Any, NamedTuple
 
 import pytest
@@ -82,6 +83,11 @@ def start_process(job: str, *arguments: str, log: pathlib.Path) -> subprocess.Po
             text=True,
             start_new_session=True,
         )
+
+
+def session_options(jars: str, conf: list[str], packages: str | None = None) -> Namespace:
+    """What `open_session` takes of a job's options."""
+    return Namespace(master="local[2]", jars=jars, spark_conf=conf, packages=packages)
 
 
 def lost_jvm() -> str | None:

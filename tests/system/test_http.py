@@ -213,6 +213,7 @@ GARBAGE = [
     b"GET /" + b"a" * 100_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
     b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00",
     b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n1;" + b"a" * 100_000,
+    b"HEAD / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
     bytes(range(256)) * 64,
 ]
 
@@ -226,6 +227,10 @@ def test_garbage_is_answered_with_an_error_or_the_end(shared: Http, sent: bytes)
         except ConnectionError:
             answer = b""
     assert answer == b"" or answer.startswith((b"HTTP/1.1 4", b"HTTP/1.1 505"))
+    head, _, body = answer.partition(b"\r\n\r\n")
+    if body:
+        assert b"content-type: application/json" in head
+        assert json.loads(body)["error_code"] in (400, 421, 431, 505)
     assert shared.get("/health/live")[0] == 200
 
 

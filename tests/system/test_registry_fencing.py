@@ -14,7 +14,7 @@ from kwire.client.cluster import Cluster
 from kwire.client.errors import Unanswered
 from kwire.client.settings import ConnectionSettings
 from kwire.client.topics import Topics
-from kwire.http.purposes.registry.reading import SchemaReading
+from kwire.http.purposes.registry.reading import RegistryReading
 from kwire.http.purposes.registry.topic import RegistrySettings, SchemaTopic
 from kwire.http.purposes.registry.writer import SchemaWriter
 from kwire.schemas.registry.deleting import delete_version
@@ -31,7 +31,7 @@ class Writer(SchemaWriter):
     """One that can be stopped before it sends, and whose answers can be lost."""
 
     def __init__(self, cluster: Cluster, topic: str, transactional_id: str = "") -> None:
-        super().__init__(SchemaTopic(RegistrySettings(topic, 1)), SchemaReading())
+        super().__init__(SchemaTopic(RegistrySettings(topic, 1)), RegistryReading())
         self.cluster = cluster
         self._own_id = transactional_id or topic
         self.go = asyncio.Event()

@@ -131,6 +131,30 @@ def test_a_message_over_the_limit_is_named_and_nothing_is_kept(world: World) -> 
     assert [one["offset"] for one in offsets] == list(range(10))
 
 
+def test_a_request_of_many_messages_is_kept_whatever_way_it_goes(world: World) -> None:
+    """Together they are larger than a batch may be: they go in several, and are told in order."""
+    configs = {"max.message.bytes": "1000"}
+    rest = world.rest
+    world.root.create_topic("batches", 2, configs=configs)
+    messages = [{"value": text64("x" * 300), "partition": at % 2} for at in range(20)]
+    body, headers = {"messages": messages}, {"Idempotency-Key": "many"}
+    once = ok(rest.ask("POST", "/topics/batches/messages", body, headers))["offsets"]
+    assert once == [{"partition": at % 2, "offset": at // 2} for at in range(20)]
+    again = rest.ask("POST", "/topics/batches/messages", body, headers)
+    assert ok(again)["offsets"] == once
+    assert again.headers["idempotent-replayed"] == "true"
+    who = begun(rest, "batches")
+    body = {**who, "topic": "batches", "messages": messages}
+    assert len(ok(rest.ask("POST", "/transactions/batches/messages", body))["offsets"]) == 20
+    ok(rest.ask("POST", "/transactions/batches/commit", who))
+    large = [V, {"value": text64("x" * 2000)}]
+    body, headers = {"messages": large}, {"Idempotency-Key": "large"}
+    sent = rest.ask("POST", "/topics/batches/messages", body, headers)
+    refused(sent, 400, "message_too_large", field="messages[1]", index=1)
+    sent = rest.ask("POST", "/messages", {"queue": "batches", "body": "x" * 2000})
+    refused(sent, 400, "message_too_large", field="body", index=None)
+
+
 def set_quota(root: WireClient, value: float | None) -> None:
     """For the client id of the HTTP process."""
     shape = m.AlterClientQuotasRequest
@@ -157,6 +181,14 @@ def test_over_the_quota(world: World) -> None:
         body = {**who, "topic": "quota", "messages": [V]}
         sent = world.rest.ask("POST", "/transactions/throttled/messages", body)
         refused(sent, 429, "quota_exceeded")
+        body = {"queue": "quota", "body": "v"}
+        refused(world.rest.ask("POST", "/messages", body), 429, "quota_exceeded")
+        body, headers = {"messages": [V]}, {"Idempotency-Key": "throttled"}
+        sent = world.rest.ask("POST", "/topics/quota/messages", body, headers)
+        refused(sent, 429, "quota_exceeded")
+        (cluster,) = ok(world.rest.ask("GET", "/v3/clusters"))["data"]
+        path = f"/v3/clusters/{cluster['cluster_id']}/topics/quota/records"
+        refused(world.rest.ask("POST", path, {}), 429, "quota_exceeded")
         assert world.rest.ask("GET", "/topics/quota/metadata").status == 200  # nothing else waits
     finally:
         set_quota(world.root, None)

@@ -15,7 +15,8 @@ pytest.importorskip("starlette")
 pytest.importorskip("msgspec")
 
 from kwire.client.idempotency.key_records import KEY_CHARACTERS_MAX, KEYS_TOPIC
-from kwire.testing.cluster import wait_for
+from kwire.protocol import messages as m
+from kwire.testing.cluster import Broker, wait_for
 from tests.support.rest import Answer, Rest, text64
 from tests.support.sasl import USERS
 from tests.support.wire import WireClient
@@ -162,3 +163,22 @@ def test_rights_and_keys_are_those_of_the_principal(broker: Secure, rest: Rest, 
     )
     assert kept(rest, topic) == 2
     assert publish(Rest(rest.port), topic, "shared", "of nobody").status == 401
+
+
+def test_a_message_is_kept_once_though_the_quota_holds_it_back() -> None:
+    """The end of its transaction does not wait behind it, for longer than the transaction lasts;
+    what comes next is told when to come again."""
+    with Broker(options=SETTINGS) as own, WireClient(own.bootstrap) as client:
+        client.create_topic("held-back", 2)
+        shape = m.AlterClientQuotasRequest
+        entity = [shape.EntityData(entity_type="client-id", entity_name="kwire-http")]
+        op = shape.OpData(key="producer_byte_rate", value=5_000.0, remove=False)
+        client.call(shape(entries=[shape.EntryData(entity=entity, ops=[op])]), 1)
+        rest = Rest(port_of(own))
+        messages = [{"value": text64("x" * 100_000), "partition": at} for at in (0, 1)]
+        body, headers = {"messages": messages}, {"Idempotency-Key": "held-back"}
+        sent = rest.ask("POST", "/topics/held-back/messages", body, headers)
+        assert sent.told == {"offsets": [{"partition": at, "offset": 0} for at in (0, 1)]}
+        late = publish(rest, "held-back", "another", "v")
+        assert (late.status, late.told["error"]) == (429, "quota_exceeded")
+        assert int(late.headers["retry-after"]) >= 1

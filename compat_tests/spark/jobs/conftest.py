@@ -61,11 +61,9 @@ def lake(tmp_path: pathlib.Path) -> str:
 @pytest.fixture
 def spark(jars: str) -> Any:
     """The session that the jobs of this process use."""
-    import argparse
-
     from kwire.spark.session import open_session
 
     support.lost_jvm()
     settings = [text for text in support.FAST if text.startswith("spark.")]
-    options = argparse.Namespace(master="local[2]", jars=jars, spark_conf=settings)
+    options = support.session_options(jars, settings)
     return open_session(options, "tests", needs_kafka=True, needs_delta=True, sends=True)

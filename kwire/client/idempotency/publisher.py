@@ -43,11 +43,13 @@ from kwire.client.idempotency.key_records import KeyRecord
 from kwire.client.idempotency.known_keys import KnownKeys
 from kwire.client.idempotency.reading import KeysReader
 from kwire.client.idempotency.writing import (
+    BATCH_BYTES_MAX,
     RETENTION_MS,
     GroupWriter,
     OutcomeUnknown,
     Post,
     PostsRefused,
+    Runs,
     keys_partitions,
     size_of,
 )
@@ -72,7 +74,7 @@ class _Driven:
         self._writer = GroupWriter(cluster, scope, partition)
         self._posts: dict[int, Post] = {}
         self._waiting: dict[int, asyncio.Future[Published]] = {}
-        self._written: dict[int, dict[int, int]] = {}
+        self._written: dict[int, Runs] = {}
         self._next_number = 0
         self._doing: asyncio.Task[None] | None = None
         self.is_broken = False
@@ -80,6 +82,10 @@ class _Driven:
     @property
     def is_busy(self) -> bool:
         return self.keeper.is_busy
+
+    @property
+    def throttled_until_s(self) -> float:
+        return self._writer.throttled_until_s
 
     async def publish(self, post: Post) -> Published:
         number = self._next_number
@@ -197,16 +203,28 @@ class KeyedPublisher:
         """Whether something is being published."""
         return any(one.is_busy for one in self._driven.values())
 
+    @property
+    def throttled_until_s(self) -> float:
+        """Until when the broker holds back what is sent, by the producer's quota."""
+        return max((one.throttled_until_s for one in self._driven.values()), default=0.0)
+
     async def close(self) -> None:
         """End it; what is being published fails, and may have been."""
         for one in self._driven.values():
             await one.close()
 
     async def publish(
-        self, topic: str, messages: Sequence[Outgoing], key: str, body: bytes
+        self,
+        topic: str,
+        messages: Sequence[Outgoing],
+        key: str,
+        body: bytes,
+        *,
+        batch_bytes_max: int = BATCH_BYTES_MAX,
     ) -> Published:
         """See the module: messages with a partition each; ClientError, of which KeyUsed. Where the
-        caller is cancelled nobody knows whether they are there: the same again tells."""
+        caller is cancelled nobody knows whether they are there: the same again tells.
+        `batch_bytes_max` is what the topic takes in one batch."""
         if not self._partitions:
             self._partitions = await keys_partitions(self._cluster)
         post = Post(
@@ -215,6 +233,7 @@ class KeyedPublisher:
             body,
             list(messages),
             sum(size_of(message) for message in messages),
+            batch_bytes_max,
         )
         index = key_records.partition_of_key(self._scope, key, self._partitions)
         driven = self._driven.get(index)

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import NamedTuple, TypeAlias
 
 from kwire.client.cluster import Cluster, Coordinator
 from kwire.client.errors import ClientError, RequestFailed
 from kwire.client.idempotency import key_records
-from kwire.client.idempotency.key_records import KEYS_TOPIC, KeyRecord
+from kwire.client.idempotency.key_records import KEYS_TOPIC, KeyRecord, Run
 from kwire.client.offsets import Partition
 from kwire.client.producer import Outgoing
 from kwire.client.retries import Backoff
@@ -24,6 +25,7 @@ from kwire.client.transactional_producer import Fenced, TransactionalProducer
 from kwire.client.transactions import Transactions
 from kwire.kept_errors import anew
 from kwire.protocol.errors import ErrorCode
+from kwire.protocol.records.header import HEADER_SIZE
 
 TRANSACTIONAL_ID_PREFIX = "kwire-rest-"
 NAME_CHARACTERS_MAX = 200
@@ -32,7 +34,12 @@ TIMEOUT_MS = 10_000
 PATIENCE_S = 2.0
 POLL_MIN_S, POLL_MAX_S = 0.01, 0.1
 BATCH_BYTES_MAX = 512 << 10
-"""Of the messages of several posts in one batch."""
+"""Of the messages in one batch; one that is larger goes alone."""
+THROTTLED_S = 60.0
+"""How long after a broker has held back what was sent more of it is expected."""
+AT_ONCE_BYTES_MAX = 64 << 10
+"""Of the messages that go beside each other: what is more may be over the producer's quota, and
+whatever is behind it on its connection would wait for longer than the transaction lasts."""
 
 _LOST = (
     ErrorCode.INVALID_TXN_STATE,
@@ -48,16 +55,45 @@ TRANSACTIONS_TOPIC = "__transaction_state"
 RETENTION_MS = 24 * 3600 * 1000
 SEGMENT_MS = 3600 * 1000
 
+Runs: TypeAlias = dict[int, list[Run]]
+"""Where the messages of a post are, by partition."""
+
 
 class Post(NamedTuple):
     """What is to be published: each message with its partition, and the key and the digest of its
-    record."""
+    record. `batch_bytes_max` is what the topic takes in one batch."""
 
     topic: str
     key: bytes
     body: bytes
     messages: list[Outgoing]
     size_bytes: int
+    batch_bytes_max: int = BATCH_BYTES_MAX
+
+
+class _Batch:
+    """Messages of one partition; `counts` are how many of them each post has, in their order."""
+
+    def __init__(self) -> None:
+        self.messages: list[Outgoing] = []
+        self.counts: dict[int, int] = {}
+        self.size_bytes = HEADER_SIZE
+
+
+def _batches(posts: Mapping[int, list[Outgoing]], bytes_max: int) -> list[_Batch]:
+    """The messages of posts by number: a post that fits into a batch is in one."""
+    found = [_Batch()]
+    for number, messages in posts.items():
+        sizes = [size_of(message) for message in messages]
+        if found[-1].messages and found[-1].size_bytes + sum(sizes) > bytes_max:
+            found.append(_Batch())
+        for message, size in zip(messages, sizes, strict=True):
+            if found[-1].messages and found[-1].size_bytes + size > bytes_max:
+                found.append(_Batch())
+            found[-1].messages.append(message)
+            found[-1].counts[number] = found[-1].counts.get(number, 0) + 1
+            found[-1].size_bytes += size
+    return found
 
 
 class PostsRefused(Exception):
@@ -149,9 +185,28 @@ class GroupWriter:
                 return
             await asyncio.sleep(backoff.next_s())
 
-    async def write(self, posts: Mapping[int, Post]) -> dict[int, dict[int, int]]:
-        """The messages of posts by number, as a transaction that stays open; of each post the
-        offset of its first message in each partition. PostsRefused, OutcomeUnknown."""
+    @property
+    def throttled_until_s(self) -> float:
+        """Until when the broker holds back what is sent, by the producer's quota."""
+        return self._producer.throttled_until_s
+
+    @asynccontextmanager
+    async def _not_held_back(self) -> AsyncIterator[None]:
+        """A broker that holds back a producer reads nothing more of its connection: the transaction
+        would be over (`TIMEOUT_MS`) before it is ended. What follows goes over new connections."""
+        if self.throttled_until_s <= self._cluster.loop.time():
+            yield
+            return
+        async with self._cluster.another() as own:
+            self._producer.go_by(own)
+            try:
+                yield
+            finally:
+                self._producer.go_by(self._cluster)
+
+    async def write(self, posts: Mapping[int, Post]) -> dict[int, Runs]:
+        """The messages of posts by number, as a transaction that stays open; of each post where
+        its messages are in each partition. PostsRefused, OutcomeUnknown."""
         rows: dict[Partition, dict[int, list[Outgoing]]] = {}
         for number, post in posts.items():
             for message in post.messages:
@@ -164,10 +219,24 @@ class GroupWriter:
             if is_lost(error):
                 raise OutcomeUnknown from None
             await self._refuse(tuple(posts), error)
-        offsets: dict[int, dict[int, int]] = {number: {} for number in posts}
+        found: dict[int, Runs] = {number: {} for number in posts}
+        batches = {
+            partition: _batches(
+                of_posts, min((BATCH_BYTES_MAX, *(posts[at].batch_bytes_max for at in of_posts)))
+            )
+            for partition, of_posts in rows.items()
+        }
+        is_throttled = self._cluster.loop.time() - self.throttled_until_s < THROTTLED_S
+        if is_throttled or sum(post.size_bytes for post in posts.values()) > AT_ONCE_BYTES_MAX:
+            for partition, own in batches.items():
+                try:
+                    await self._send(partition, own, found)
+                except PostsRefused as refused:
+                    await self._refuse(refused.numbers, refused.error)
+            return found
         sending = [
-            asyncio.ensure_future(self._send(partition, messages, offsets))
-            for partition, messages in rows.items()
+            asyncio.ensure_future(self._send(partition, own, found))
+            for partition, own in batches.items()
         ]
         try:
             results = await asyncio.gather(*sending, return_exceptions=True)
@@ -182,35 +251,23 @@ class GroupWriter:
                 await self._refuse(result.numbers, result.error)
             if isinstance(result, BaseException):
                 raise anew(result)
-        return offsets
+        return found
 
     async def _send(
-        self,
-        partition: Partition,
-        messages: Mapping[int, list[Outgoing]],
-        offsets: dict[int, dict[int, int]],
+        self, partition: Partition, batches: Sequence[_Batch], found: dict[int, Runs]
     ) -> None:
         """The messages of one partition, those of several posts in one batch."""
-        batches: list[list[int]] = [[]]
-        size_bytes = 0
-        for number, own in messages.items():
-            own_bytes = sum(size_of(message) for message in own)
-            if batches[-1] and size_bytes + own_bytes > BATCH_BYTES_MAX:
-                batches.append([])
-                size_bytes = 0
-            batches[-1].append(number)
-            size_bytes += own_bytes
-        for numbers in batches:
-            records = [message for number in numbers for message in messages[number]]
+        for batch in batches:
             try:
-                at = await self._producer.send(*partition, records)
+                async with self._not_held_back():
+                    at = await self._producer.send(*partition, batch.messages)
             except ClientError as error:
                 if is_lost(error):
                     raise OutcomeUnknown from None
-                raise PostsRefused(tuple(numbers), error) from None
-            for number in numbers:
-                offsets[number][partition[1]] = at
-                at += len(messages[number])
+                raise PostsRefused(tuple(batch.counts), error) from None
+            for number, count in batch.counts.items():
+                found[number].setdefault(partition[1], []).append(Run(at, count))
+                at += count
 
     async def finish(self, records: Mapping[bytes, KeyRecord]) -> None:
         """The keys' records, and the end of the transaction. PostsRefused with no numbers,
@@ -219,18 +276,21 @@ class GroupWriter:
             Outgoing(key=key, value=key_records.encoded(record)) for key, record in records.items()
         ]
         try:
-            await self._producer.send(KEYS_TOPIC, self._partition, last)
+            async with self._not_held_back():
+                await self._producer.send(KEYS_TOPIC, self._partition, last)
         except ClientError as error:
             if is_lost(error):
                 raise OutcomeUnknown from None
             await self._refuse((), error)
         try:
-            await self._producer.commit()
+            async with self._not_held_back():
+                await self._producer.commit()
         except ClientError:
             raise OutcomeUnknown from None
 
     async def _refuse(self, numbers: tuple[int, ...], error: ClientError) -> None:
-        await self._producer.abort()
+        async with self._not_held_back():
+            await self._producer.abort()
         raise PostsRefused(numbers, error) from None
 
 

@@ -6,7 +6,8 @@ gives. Topics are resolved and authorised by the API handlers before.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TypeVar
 
 from kwire.clock import Clock, Random
@@ -18,6 +19,7 @@ from kwire.coordinator.group.consumer.state import Member
 from kwire.coordinator.group.counts import GroupCounts
 from kwire.coordinator.group.current_consumer import CurrentConsumer, current_consumer
 from kwire.coordinator.group.current_member import CurrentMember, current_member
+from kwire.coordinator.group.found_offsets import FoundOffsets
 from kwire.coordinator.group.group_configs import GroupConfig, default_group_config
 from kwire.coordinator.group.refusals import (
     consumer_heartbeat_error,
@@ -52,6 +54,20 @@ T = TypeVar("T")
 
 TOPIC = "__consumer_offsets"
 MODULE = "group-coordinator"
+
+
+SLICE_SHARDS = 10
+"""A slice of what many topics mean to the groups is about 2 ms."""
+
+
+def _topics_changed(shard: GroupShard, moment: Moment) -> Result[None]:
+    for kind in shard.kinds:
+        kind.topics_changed()
+    return Result()
+
+
+def _topics_deleted(topics: dict[str, bytes], shard: GroupShard, moment: Moment) -> Result[None]:
+    return shard.expiry.topics_deleted(topics, moment)
 
 
 class GroupCoordinator:
@@ -239,13 +255,20 @@ class GroupCoordinator:
 
     def topics_changed(self) -> None:
         """The metadata has other topics or partitions: groups that assign compare theirs again."""
+        self.runtime.write_all(_topics_changed)
 
-        def changed(shard: GroupShard, moment: Moment) -> Result[None]:
-            for kind in shard.kinds:
-                kind.topics_changed()
-            return Result()
-
-        self.runtime.write_all(changed)
+    def follow_topics(self, deleted: dict[str, bytes]) -> Iterator[None]:
+        """`topics_changed` and `topics_deleted`, some shards a slice."""
+        done: set[int] = set()
+        while left := [each for each in self.runtime.partitions() if each not in done]:
+            for partition in left[:SLICE_SHARDS]:
+                done.add(partition)
+                self.runtime.write(partition, _topics_changed)
+                if deleted:
+                    self.runtime.write(partition, partial(_topics_deleted, deleted))
+            yield
+        if deleted:
+            self.share.topics_deleted(list(deleted.values()))
 
     # ------------------------------------------------------------------ offsets
 
@@ -315,19 +338,15 @@ class GroupCoordinator:
 
     def fetch_offsets(
         self, group: m.OffsetFetchRequest.OffsetFetchRequestGroup, require_stable: bool
-    ) -> Answer[m.OffsetFetchResponse.OffsetFetchResponseGroup]:
-        """One OffsetFetchRequestGroup -> OffsetFetchResponseGroup."""
+    ) -> Answer[FoundOffsets]:
+        """What one OffsetFetchRequestGroup asks for."""
 
-        def refused(
-            error: KafkaError,
-        ) -> m.OffsetFetchResponse.OffsetFetchResponseGroup:
+        def refused(error: KafkaError) -> FoundOffsets:
             code = refusal(error)
             if code == ErrorCode.COORDINATOR_NOT_AVAILABLE:
                 # Older consumers retry on NOT_COORDINATOR only (KAFKA-17796).
                 code = ErrorCode.NOT_COORDINATOR
-            return m.OffsetFetchResponse.OffsetFetchResponseGroup(
-                group_id=group.group_id, error_code=code
-            )
+            return FoundOffsets(group.group_id, [], code)
 
         pending = self.runtime.read(
             self.partition_for(group.group_id),
@@ -365,7 +384,7 @@ class GroupCoordinator:
 
     def topics_deleted(self, topics: dict[str, bytes]) -> None:
         """Topics (name -> id) are gone from the metadata: forget what was committed for them."""
-        self.runtime.write_all(lambda shard, moment: shard.expiry.topics_deleted(topics, moment))
+        self.runtime.write_all(partial(_topics_deleted, topics))
         self.share.topics_deleted(list(topics.values()))
 
     # ------------------------------------------------------------------ administration

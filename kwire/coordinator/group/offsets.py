@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol, TypeAlias, TypeVar
 
+from kwire.coordinator.group.found_offsets import Found, FoundOffsets, FoundPartitions
 from kwire.coordinator.group.kinds import GroupKinds
 from kwire.coordinator.group.offset_records import offset_commit, offset_tombstone
 from kwire.coordinator.group.storage import GroupStorage
@@ -19,14 +20,11 @@ from kwire.log.partition.producers import VerificationGuard
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 
-INVALID_OFFSET = -1
 GROUP_NOT_FOUND_VERSION = 9
 TXN_GROUP_NOT_FOUND_VERSION = 6
 
 Commit: TypeAlias = "m.OffsetCommitRequest | m.TxnOffsetCommitRequest"
 FetchGroup: TypeAlias = "m.OffsetFetchRequest.OffsetFetchRequestGroup"
-FetchedGroup: TypeAlias = "m.OffsetFetchResponse.OffsetFetchResponseGroup"
-FetchedPartition: TypeAlias = "m.OffsetFetchResponse.OffsetFetchResponsePartitions"
 
 
 class CommittedPartition(Protocol):
@@ -171,9 +169,9 @@ class OffsetOperations:
 
     # ------------------------------------------------------------------ fetching
 
-    def fetch(self, request: FetchGroup, require_stable: bool) -> FetchedGroup:
-        """One group of an OffsetFetch: an OffsetFetchResponseGroup. `request.topics` None means
-        everything that is committed. Raises what refuses the whole group."""
+    def fetch(self, request: FetchGroup, require_stable: bool) -> FoundOffsets:
+        """One group of an OffsetFetch. `request.topics` None means everything that is committed.
+        Raises what refuses the whole group."""
         group_id = request.group_id
         kind = self._kinds.of(group_id)
         if kind is not None:
@@ -186,45 +184,21 @@ class OffsetOperations:
             wanted = [(name, bytes(16), partitions) for name, partitions in committed.items()]
         else:
             wanted = [(x.name, x.topic_id, x.partition_indexes) for x in request.topics]
+        may_be_open = require_stable and self._storage.has_open_transactions(group_id)
         topics = []
         for name, topic_id, indexes in wanted:
             stored = committed.get(name, {})
-            topics.append(
-                m.OffsetFetchResponse.OffsetFetchResponseTopics(
-                    name=name,
-                    topic_id=topic_id,
-                    partitions=[
-                        self._fetch_one(group_id, name, i, stored.get(i), require_stable)
-                        for i in indexes
-                    ],
-                )
-            )
-        return m.OffsetFetchResponse.OffsetFetchResponseGroup(group_id=group_id, topics=topics)
-
-    def _fetch_one(
-        self,
-        group_id: str,
-        topic: str,
-        partition: int,
-        stored: StoredOffset | None,
-        require_stable: bool,
-    ) -> FetchedPartition:
-        answer = m.OffsetFetchResponse.OffsetFetchResponsePartitions
-        if require_stable and self._storage.has_pending_offset(group_id, topic, partition):
-            return answer(
-                partition_index=partition,
-                committed_offset=INVALID_OFFSET,
-                metadata="",
-                error_code=ErrorCode.UNSTABLE_OFFSET_COMMIT,
-            )
-        if stored is None:
-            return answer(partition_index=partition, committed_offset=INVALID_OFFSET, metadata="")
-        return answer(
-            partition_index=partition,
-            committed_offset=stored.offset,
-            committed_leader_epoch=stored.leader_epoch,
-            metadata=stored.metadata,
-        )
+            found: list[tuple[int, Found]] = [(index, stored.get(index)) for index in indexes]
+            if may_be_open:
+                is_open = self._storage.has_pending_offset
+                found = [
+                    (index, ErrorCode.UNSTABLE_OFFSET_COMMIT)
+                    if is_open(group_id, name, index)
+                    else (index, offset)
+                    for index, offset in found
+                ]
+            topics.append(FoundPartitions(name, topic_id, found))
+        return FoundOffsets(group_id, topics)
 
     # ------------------------------------------------------------------ deleting
 

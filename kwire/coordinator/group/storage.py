@@ -112,6 +112,10 @@ class GroupStorage:
         """Every group, classic ones first."""
         return [group_id for kind in self.kinds for group_id in kind.groups]
 
+    def has_open_transactions(self, group_id: str) -> bool:
+        """Whether a transaction that is still open has committed offsets of the group."""
+        return bool(self.open_transactions.get(group_id))
+
     def has_pending_offset(self, group_id: str, topic: str, partition: int) -> bool:
         """Whether a transaction that is still open has committed an offset for the partition."""
         for producer_id in self.open_transactions.get(group_id, ()):

@@ -18,7 +18,7 @@ from kwire.clock import Random
 from kwire.kraft.controller import bootstrap, elections
 from kwire.kraft.controller.context import ControllerConfig, ControllerContext, not_controller
 from kwire.kraft.controller.partition_index import PartitionIndex
-from kwire.kraft.controller.results import Records, Result
+from kwire.kraft.controller.results import Records, Result, Slices
 from kwire.kraft.controller.routes import AREAS, route_of
 from kwire.kraft.controller.state import MAX_RECORDS_PER_USER_OPERATION, ControllerState
 from kwire.kraft.images.metadata_image import MetadataImage
@@ -185,8 +185,23 @@ class Controller:
 
             return [], error_response(request, error, context.api_version)
         if result[0]:
-            self._wrote(now_ms)
+            self.wrote(now_ms)
         return result
+
+    def slices(
+        self, request: Request[Response], context: ControllerContext
+    ) -> Slices[Response] | None:
+        """The work of a request that is too large for one turn of the loop; None for all others,
+        and for those that `handle` refuses.
+
+        Call `wrote` when the records of a slice are replayed; after `deactivate` do not go on."""
+        route = route_of(request.API_KEY) if self.is_active and request.API_KEY in AREAS else None
+        if route is None or route.in_slices is None:
+            return None
+        if route.timeout_ms is not None and route.timeout_ms(request) <= 0:
+            return None
+        made: Slices[Response] | None = route.in_slices(self.state, request, context)
+        return None if made is None else _answered(made, request, context.api_version)
 
     # --- time ------------------------------------------------------------------------------
 
@@ -236,7 +251,7 @@ class Controller:
         elif self._due("no_op", now_ms, config.max_idle_interval_ms):
             records = [bootstrap.no_op_record()]
         if records:
-            self._wrote(now_ms)
+            self.wrote(now_ms)
         return records
 
     def broker_refused(self, broker_id: int, epoch: int, since_ms: int, now_ms: int) -> Records:
@@ -255,7 +270,7 @@ class Controller:
         if not self.state.heartbeats.is_silent_since(broker_id, epoch, since_ms):
             return []
         records = self._fence_stale(broker_id, epoch)
-        self._wrote(now_ms)
+        self.wrote(now_ms)
         return records
 
     def _fence_stale(self, broker_id: int, epoch: int) -> Records:
@@ -277,7 +292,20 @@ class Controller:
         if len(records) >= elections.MAX_ELECTIONS_PER_ROUND:
             self._deadlines[name] = now_ms
 
-    def _wrote(self, now_ms: int) -> None:
+    def wrote(self, now_ms: int) -> None:
         """Any record is a sign of life."""
         if "no_op" in self._deadlines:
             self._deadlines["no_op"] = now_ms + self.config.max_idle_interval_ms
+
+
+def _answered(
+    slices: Slices[Response], request: Request[Response], api_version: int
+) -> Slices[Response]:
+    """An error of all of the request is its answer."""
+    try:
+        return (yield from slices)
+    except KafkaError as error:
+        from kwire.kraft.controller.errors import error_response
+
+        refused: Response = error_response(request, error, api_version)
+        return refused

@@ -2,17 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from typing import Protocol, TypeAlias, TypeVar
 
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.metadata_records import VersionedRecord
 from kwire.protocol.structs import Response
 
+T = TypeVar("T")
+
 Records: TypeAlias = list[VersionedRecord]
 """(message, version), in the order in which they are appended."""
 
 Result: TypeAlias = tuple[Records, Response]
 """The records to append, and the answer once they are committed."""
+
+Slices: TypeAlias = Generator[Records, None, T]
+"""Work of a request that may take several turns of the loop: yields records, which are appended and
+replayed before it goes on, and returns the answer."""
+
+
+def at_once(slices: Slices[T]) -> tuple[Records, T]:
+    """All records of such work, of which none depends on those before it, and its answer."""
+    records: Records = []
+    while True:
+        try:
+            records += next(slices)
+        except StopIteration as end:
+            answer: T = end.value
+            return records, answer
+
 
 INVALID_REQUEST_TEXT = (
     "This most likely occurs because of a request being malformed by the client library or the "
@@ -48,10 +67,10 @@ class _Failing(Protocol):
     error_message: str | None
 
 
-T = TypeVar("T", bound=_Failing)
+Failing = TypeVar("Failing", bound=_Failing)
 
 
-def put_error(target: T, error: KafkaError, generic_text: bool = True) -> T:
+def put_error(target: Failing, error: KafkaError, generic_text: bool = True) -> Failing:
     """Set `error_code` and `error_message` of a response struct; returns it.
 
     `generic_text` False leaves an error that has no message of its own without one: Kafka gives

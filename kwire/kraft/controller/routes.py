@@ -7,10 +7,10 @@ are imported area by area, when the first request of an area comes: a node start
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from kwire.kraft.controller.context import ControllerContext
-from kwire.kraft.controller.results import Result
+from kwire.kraft.controller.results import Result, Slices
 from kwire.kraft.controller.state import ControllerState
 from kwire.protocol import messages as m
 from kwire.protocol.api_keys import API_KEYS, ApiKey
@@ -20,19 +20,24 @@ from kwire.security.acl import Operation
 RequestT = TypeVar("RequestT", bound=Request[Any])
 
 
+InSlices: TypeAlias = "Callable[[ControllerState, Any, ControllerContext], Slices[Any] | None]"
+
+
 class Route(NamedTuple):
     """How a request is answered.
 
     `operation` is what one must be allowed to do to the cluster; None where the function asks
     itself. `timeout_ms` reads the time that the request gives itself: one without any is over
     before it is looked at. `is_bounded` is true for users' requests, which may write so many
-    records and no more.
+    records and no more. `in_slices` is the work of a request that is too large for one turn of the
+    loop, None for all others.
     """
 
     handle: Callable[[ControllerState, Any, ControllerContext, int], Result[Any]]
     operation: Operation | None
     timeout_ms: Callable[[Any], int] | None
     is_bounded: bool
+    in_slices: InSlices | None = None
 
 
 _routes: dict[int, Route] = {}
@@ -45,8 +50,10 @@ def _on(
     *,
     timeout_ms: Callable[[RequestT], int] | None = None,
     is_bounded: bool = False,
+    in_slices: Callable[[ControllerState, RequestT, ControllerContext], Slices[Response] | None]
+    | None = None,
 ) -> None:
-    _routes[request.API_KEY] = Route(handle, operation, timeout_ms, is_bounded)
+    _routes[request.API_KEY] = Route(handle, operation, timeout_ms, is_bounded, in_slices)
 
 
 def route_of(api_key: int) -> Route:
@@ -66,12 +73,14 @@ def _topics() -> None:
         topics.create_topics,
         timeout_ms=lambda request: request.timeout_ms,
         is_bounded=True,
+        in_slices=topics.create_in_slices,
     )
     _on(
         m.DeleteTopicsRequest,
         topics.delete_topics,
         timeout_ms=lambda request: request.timeout_ms,
         is_bounded=True,
+        in_slices=topics.delete_in_slices,
     )
 
 

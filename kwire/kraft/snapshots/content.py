@@ -39,7 +39,7 @@ from kwire.protocol.metadata_records import (
 
 SUFFIX = ".checkpoint"
 OFFSET_DIGITS, EPOCH_DIGITS = 20, 10
-RECORDS_PER_BATCH = 1024
+RECORDS_PER_BATCH = 500
 
 
 class SnapshotError(ValueError):

@@ -15,7 +15,7 @@ from itertools import pairwise
 from kwire.kraft.raft.types import OffsetAndEpoch
 
 SLICE_BATCHES = 1
-"""Batches of a snapshot that are encoded in one turn of the loop (1024 records each)."""
+"""Batches of a snapshot that are encoded in one turn of the loop (500 records each: about 3 ms)."""
 
 CLEAN_INTERVAL_MS = 60_000
 

@@ -68,7 +68,7 @@ def write_out(
         return False
     for log in logs:
         if not log.is_closed:
-            log.begin_close()
+            log.begin_close(goes_on=True)
     _write_checkpoints(directory, offsets_of)
     return all(log.error is None and not log.is_closed and not log.is_short for log in logs)
 

@@ -45,7 +45,10 @@ class Timers:
 
 
 def visit_in_slices(
-    scheduler: Scheduler, logs: Sequence[PartitionLog], visit: Callable[[PartitionLog], int]
+    scheduler: Scheduler,
+    logs: Sequence[PartitionLog],
+    visit: Callable[[PartitionLog], int],
+    begin: int = 0,
 ) -> None:
     """Call `visit` with every log that works or is short of something (what is given up may be
     what it lacks); after an OSError the log takes no appends.
@@ -53,8 +56,8 @@ def visit_in_slices(
     `visit` returns how many segments it gave up, at most SLICE_SEGMENTS, and is asked again where
     those were as many as it may.
     """
-    work = at = 0
-    while at < min(len(logs), SLICE_LOGS) and work < SLICE_SEGMENTS:
+    at, work = begin, 0
+    while at < min(len(logs), begin + SLICE_LOGS) and work < SLICE_SEGMENTS:
         log, done = logs[at], 0
         if (log.error is None or log.is_short) and not log.is_closed:
             try:
@@ -69,4 +72,4 @@ def visit_in_slices(
         if done < SLICE_SEGMENTS:
             at += 1
     if at < len(logs):
-        scheduler.call_soon(lambda: visit_in_slices(scheduler, logs[at:], visit))
+        scheduler.call_soon(lambda: visit_in_slices(scheduler, logs, visit, at))

@@ -81,6 +81,7 @@ class PartitionLog:
         self.on_error = on_error
         self.on_refused: Callable[[], None] | None = None  # hears of appends while `is_short`
         self.on_truncated: Callable[[PartitionLog], None] | None = None
+        self.on_moving: Callable[[], None] | None = None  # before an end moves, or it fails
         # The log ended there once, durably; what is missing is lost.
         self._promised_end = promised_end
         self._led_epoch = -1
@@ -155,10 +156,14 @@ class PartitionLog:
 
     def _set_start(self, offset: int) -> None:
         """The one place where the starts change. Both are moved: nothing is kept elsewhere yet."""
+        if self.on_moving is not None:
+            self.on_moving()
         self.log_start_offset = self.local_log_start_offset = offset
 
     def _set_end(self, offset: int) -> None:
         """The log ends at `offset`, by a truncation."""
+        if self.on_moving is not None:
+            self.on_moving()
         self._appender.next_offset = self.local.written_offset = self.log_end_offset = offset
         self.producers.written()
         if self.high_watermark > offset:
@@ -321,10 +326,10 @@ class PartitionLog:
             self.shortage.error = None
             then = "no more appends"
         logger.error("%s: %s; the log takes %s", self.directory, error, then)
-        self.error = KafkaError(
-            ErrorCode.KAFKA_STORAGE_ERROR,
-            f"Error while writing to the log of {self.name}: {error}",
-        )
+        if self.on_moving is not None:
+            self.on_moving()
+        said = f"Error while writing to the log of {self.name}: {error}"
+        self.error = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, said)
         if self.on_error is not None:
             self.on_error(self, error, lost)
 
@@ -415,14 +420,9 @@ class PartitionLog:
             return 0
         if len(gone) == len(self.segments):
             self.roll()
-        logger.info(
-            "%s: giving up %d segments, %d to %d, by %s",
-            self.directory,
-            len(gone),
-            gone[0].base_offset,
-            gone[-1].base_offset,
-            reason,
-        )
+        bases = gone[0].base_offset, gone[-1].base_offset
+        given_up = "%s: giving up %d segments, %d to %d, by %s"
+        logger.info(given_up, self.directory, len(gone), *bases, reason)
         start = self.segments.next_base(len(gone) - 1)
         assert start is not None, "there is one behind those that go"
         self.move_start(start)  # first: those that cannot be renamed now go another time
@@ -561,8 +561,9 @@ class PartitionLog:
                 self.fail(error, lost=True)
         self.end_close(is_durable=sync)
 
-    def begin_close(self) -> SyncRequest:
-        """The first half of a close: write everything; returns what has to be synced then."""
+    def begin_close(self, *, goes_on: bool = False) -> SyncRequest:
+        """The first half of a close: write everything; returns what has to be synced then. For who
+        `goes_on` that is nothing, and the next flush syncs it."""
         request, local = SyncRequest(), self.local
         try:
             if self.error is None:
@@ -571,9 +572,9 @@ class PartitionLog:
                 request.paths += self.segments.active.finish_indexes()
                 request.paths += local.save_snapshot(self.producers.entries.values())
                 local.epoch_file.save_first()
-                if request.paths:
-                    local.has_new_files = True
-                request.add(local.sync_request(local.written_offset))
+                local.has_new_files |= bool(request.paths)
+                if not goes_on:
+                    request.add(local.sync_request(local.written_offset))
         except OSError as error:
             self.fail(error)
         return request

@@ -9,7 +9,7 @@ told; it is opened from its files.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from kwire.log.directories.identity_files import PARTITION_METADATA
@@ -62,19 +62,19 @@ def known_logs(logs: Iterable[PartitionLog]) -> dict[tuple[str, int], KnownLog]:
     return found
 
 
-def known_log(log: PartitionLog) -> KnownLog | None:
+def known_log(
+    log: PartitionLog, is_beside: Callable[[str], bool] = lambda name: False
+) -> KnownLog | None:
     """What the files of a log hold that was written out; None where an opening does more with them
-    than to read them."""
+    than to read them. `is_beside(name)` tells files of the directory that are no part of a log."""
     local, end = log.local, log.local.written_offset
     epochs_file = local.epoch_file.content
     # First: of a log that is given up there is no directory.
-    if log.is_closed or log.error is not None or not _is_all_there(local):
+    if log.is_closed or log.error is not None or not _is_all_there(local, is_beside):
         return None
     if epochs_file is None:
         return None
     epochs = tuple(parse_epochs(epochs_file))
-    if any(first >= end for _, first in epochs):
-        return None  # an opening gives up those that begin at the end, and saves that
     is_plain = (
         log.next_offset == log.log_end_offset == log.high_watermark == end
         and local.recovery_point <= end
@@ -100,7 +100,7 @@ def known_log(log: PartitionLog) -> KnownLog | None:
     )
 
 
-def _is_all_there(local: LocalLog) -> bool:
+def _is_all_there(local: LocalLog, is_beside: Callable[[str], bool]) -> bool:
     """Whether the directory holds the log's files, as long as they should be, and no others.
 
     Others are what an opening clears up: segments that were given up and wait for their removal, a
@@ -119,7 +119,8 @@ def _is_all_there(local: LocalLog) -> bool:
         expected.update(stem + suffix for suffix in (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX))
         if one.has_transaction_index:
             expected.add(stem + TRANSACTION_INDEX_SUFFIX)
-    return found.keys() == expected
+    others = found.keys() ^ expected
+    return all(name not in expected and is_beside(name) for name in others)
 
 
 def put_back(
@@ -128,6 +129,8 @@ def put_back(
     """Make a new log's parts what reading its files would have made them."""
     local.snapshots = SnapshotFiles(local.files, local.directory, known.snapshots)
     local.epoch_file.put_back(known.epochs_file, known.epochs)
+    if known.epochs and known.epochs[-1][1] >= known.end_offset:
+        local.epoch_file.epochs.truncate_from_end(known.end_offset)
     wall_ms = local.clock.wall_ms()
     for base_offset, size_bytes, has_transaction_index in known.segments:
         segment = Segment(
@@ -144,7 +147,7 @@ def put_back(
         local.add(segment)
     local.segments.active.bytes_since_index = known.bytes_since_index
     local.snapshots.remove_stray(local.segments.bases)
-    producers.load(decode_snapshot(known.producers) if known.producers else [], wall_ms)
-    producers.expire(wall_ms)
+    if known.producers:
+        producers.load(decode_snapshot(known.producers), wall_ms)
     local.written_offset = known.end_offset
     local.recovery_point = min(max(recovery_point or 0, known.log_start_offset), known.end_offset)

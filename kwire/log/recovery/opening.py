@@ -133,17 +133,21 @@ class _Recovery:
         """Raises OSError, LostRecordsError, KafkaError."""
         local = self._local
         files, directory = local.files, local.directory
-        files.make_directory(directory)
+        if not files.is_directory(directory):
+            files.make_directory(directory)
         found = sort_files(files, directory)
         local.snapshots = SnapshotFiles(files, directory, found.snapshots)
         # Before a repair notes the epochs of one segment: those of the others are in the file.
         epochs_are_whole = self._load_epochs(found)
         self._add_segments(found, checked_from=None if self._clean else recovery_point or 0)
-        if not len(local.segments):
+        is_new = not len(local.segments)
+        if is_new:
             local.begin_segment(max(log_start_offset, 0))
         self.log_start_offset = max(log_start_offset, local.segments.first.base_offset)
         recovery_point = _plausible(local, recovery_point)
-        end_offset = self._recover(found, epochs_are_whole, recovery_point, high_watermark)
+        end_offset = self._recover(
+            found, epochs_are_whole, recovery_point, high_watermark, is_new=is_new
+        )
         if max(recovery_point or 0, end_offset) < high_watermark:
             logger.warning(
                 "%s: ends at offset %d, although its high watermark was %d; what was not durable "
@@ -160,11 +164,17 @@ class _Recovery:
         epochs_are_whole: bool,
         recovery_point: int | None,
         high_watermark: int,
+        *,
+        is_new: bool,
     ) -> int:
-        """Find the log's end, repairing what is damaged, and everything that goes with it."""
+        """Find the log's end, repairing what is damaged, and everything that goes with it. Of a
+        log that is new there is nothing to be read."""
         local, clean, repair = self._local, self._clean, self._repair
         point = recovery_point or 0
-        end = _end_if_whole(local) if clean else None
+        if is_new:
+            end: int | None = local.segments.active.base_offset
+        else:
+            end = _end_if_whole(local) if clean else None
         first = local.segments.active.base_offset if clean else point
         if end is None:
             # After a clean stop all was durable: what is amiss is no tail that was never promised.

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _tables: dict[tuple[str, str], dict[int, str]] = {}
 _requests: dict[int, Any] = {}
 _responses: dict[int, Any] = {}
+_metadata_records: dict[tuple[str, int], Any] = {}
 
 
 def __getattr__(name: str) -> Any:
@@ -63,7 +64,11 @@ def response_class(api_key: int) -> Any:
 
 def metadata_record_class(record_type: int, module: str = "metadata") -> Any:
     """The metadata record of a type; `storage` is the remote-log metadata. KeyError for none."""
-    return by_name(_table(module, "metadata")[record_type])
+    cls = _metadata_records.get((module, record_type))
+    if cls is None:
+        cls = by_name(_table(module, "metadata")[record_type])
+        _metadata_records[module, record_type] = cls
+    return cls
 
 
 def coordinator_key_class(module: str, record_type: int) -> Any:

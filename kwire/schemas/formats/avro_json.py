@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     import avro.schema
 
 DEPTH_MAX = 200
-"""Records, unions, arrays and maps inside of each other, also of bytes that are checked."""
+"""Records, unions, arrays and maps inside of each other: what reads and writes JSON ends not far
+behind."""
 BITS = {"int": 32, "long": 64}
 NUMBERS = {"float": "<f", "double": "<d"}
 NO_NUMBERS = ("NaN", "Infinity", "-Infinity")
@@ -43,9 +44,9 @@ def encoded(schema: avro.schema.Schema, value: Json) -> bytes:
 
 def decoded(schema: avro.schema.Schema, data: bytes, start: int = 0) -> Json:
     """The value of one datum, which `avro_bytes.check` has accepted. Raises NoDatumError where it
-    has more values than are shown."""
+    has more values than are shown, or nests deeper."""
     reader = _Reader(data, start)
-    return reader.value(schema)
+    return reader.value(schema, 0)
 
 
 def _refuse(where: str, value: Json, kind: str) -> NoDatumError:
@@ -204,10 +205,12 @@ class _Reader:
             self.number()
         return abs(found)
 
-    def value(self, schema: avro.schema.Schema) -> Json:
+    def value(self, schema: avro.schema.Schema, depth: int) -> Json:
         self.values_left -= 1
         if self.values_left < 0:
             raise NoDatumError("it has too many values to be shown")
+        if depth > DEPTH_MAX:
+            raise NoDatumError(f"it nests deeper than the {DEPTH_MAX} levels that are shown")
         kind = schema.type
         if kind == "null":
             return None
@@ -225,22 +228,22 @@ class _Reader:
         if kind == "enum":
             return str(schema.symbols[self.number()])
         if kind in ("array", "map"):
-            return self.items(schema)
+            return self.items(schema, depth + 1)
         if kind in ("union", "error_union"):
             branch = schema.schemas[self.number()]
-            inner = self.value(branch)
+            inner = self.value(branch, depth + 1)
             return None if branch.type == "null" else {_name(branch): inner}
-        return {field.name: self.value(field.type) for field in schema.fields}
+        return {field.name: self.value(field.type, depth + 1) for field in schema.fields}
 
-    def items(self, schema: avro.schema.Schema) -> Json:
+    def items(self, schema: avro.schema.Schema, depth: int) -> Json:
         if schema.type == "array":
             listed: list[Json] = []
             while count := self.count():
-                listed += [self.value(schema.items) for _ in range(count)]
+                listed += [self.value(schema.items, depth) for _ in range(count)]
             return listed
         named: dict[str, Json] = {}
         while count := self.count():
             for _ in range(count):
                 name = self.take(self.number()).decode()
-                named[name] = self.value(schema.values)
+                named[name] = self.value(schema.values, depth)
         return named

@@ -26,6 +26,8 @@ _OWN = {
     "field": ("name", "type", "doc", "default", "order", "aliases"),
 }
 _CONTENT = {"enum": "symbols", "fixed": "size"}
+SIZE_MAX = 2**31 - 1
+"""Of a fixed: Avro for Java has it as an int, and reads no schema with more."""
 
 
 def split_name(name: str, namespace: str | None, around: str | None) -> tuple[str, str | None]:
@@ -115,6 +117,9 @@ class AvroPrinter:
         if kind in _CONTENT:
             if _CONTENT[kind] not in schema:
                 raise InvalidSchema(f"The {kind} {name} has no {_CONTENT[kind]}")
+            size = schema[_CONTENT[kind]]
+            if kind == "fixed" and isinstance(size, int) and size > SIZE_MAX:
+                raise InvalidSchema(f"The size of the fixed {name} is over {SIZE_MAX}")
             printed[_CONTENT[kind]] = schema[_CONTENT[kind]]
             if kind == "enum" and schema.get("default") is not None:
                 printed["default"] = schema["default"]

@@ -7,24 +7,13 @@ no whitespace, keys in their order, characters beyond ASCII as they are, floats 
 from __future__ import annotations
 
 import json
-import math
 from decimal import Decimal
 from typing import TypeAlias
 
+from kwire.json_numbers import finite, refused
 from kwire.schemas.formats.parsed import DEPTH_MAX, TEXT_BYTES_MAX, InvalidSchema
 
 Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | None"
-
-
-def _refuse_constant(name: str) -> float:
-    raise InvalidSchema(f"{name} is no JSON")
-
-
-def _finite(text: str) -> float:
-    value = float(text)
-    if not math.isfinite(value):
-        raise InvalidSchema(f"The number {text[:40]} is too large")
-    return value
 
 
 def check_size(text: str) -> None:
@@ -41,9 +30,7 @@ def load(text: str) -> Json:
     """The value of a JSON text; InvalidSchema for what is none, too long or nested too deep."""
     check_size(text)
     try:
-        value: Json = json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
-    except InvalidSchema:
-        raise
+        value: Json = json.loads(text, parse_constant=refused, parse_float=finite)
     except RecursionError:
         raise InvalidSchema(f"The schema nests deeper than {DEPTH_MAX} levels") from None
     except ValueError as error:

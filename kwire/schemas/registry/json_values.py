@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import TypeAlias
 
+from kwire.json_numbers import refused
+
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 JsonObject: TypeAlias = "dict[str, Json]"
 
@@ -15,7 +17,7 @@ DEPTH_MAX = 100
 def read_json(data: bytes) -> Json:
     """What a text says; ValueError, one line: no JSON, too deep, or what no text can hold."""
     try:
-        found: Json = json.loads(data, parse_constant=_refused)
+        found: Json = json.loads(data, parse_constant=refused)
         _check_depth(found)
         json.dumps(found, ensure_ascii=False).encode()
     except RecursionError:
@@ -30,10 +32,6 @@ def read_json(data: bytes) -> Json:
 def written(value: Json) -> bytes:
     """The shortest text of it, as records have it."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
-
-
-def _refused(name: str) -> Json:
-    raise ValueError(f"{name} is no JSON")
 
 
 def _check_depth(value: Json) -> None:

@@ -72,6 +72,13 @@ def context_prefix(context: str) -> str:
     return Name(plain, "").qualified_context
 
 
+def check_context(text: str) -> str:
+    """The name of a context, however it is written: it has no colon in it. RegistryError 42208."""
+    if ":" in text.strip(":") or _CONTROL.search(text):
+        raise RegistryError(Code.INVALID_SUBJECT, f"The context {text[:100]!r} is not valid")
+    return text
+
+
 def beside(parent: str, subject: str) -> str:
     """A subject that `parent` refers to: in the context of that one, unless it names its own."""
     name = name_of(subject)
@@ -88,6 +95,7 @@ def check_subject(text: str, *, is_scope: bool = False) -> str:
         len(text) > SUBJECT_MAX
         or _CONTROL.search(text)
         or name.subject in _RESERVED
+        or text.startswith(EVERY)
         or (not is_scope and (name.context == GLOBAL or name.subject in ("", "*")))
     ):
         shown = repr(text[:100])

@@ -125,9 +125,9 @@ def version_number(text: str) -> int:
     )
 
 
-def _fields(body: Json, known: Sequence[str]) -> JsonObject:
+def _fields(body: Json, known: Sequence[str], where: str = "the body") -> JsonObject:
     if not isinstance(body, dict):
-        raise unprocessable("the body", "an object")
+        raise unprocessable(where, "an object")
     for name in body:
         if name not in known:
             raise RegistryError(
@@ -145,8 +145,8 @@ def _references(given: Json) -> tuple[Reference, ...]:
     if len(given) > REFERENCES_MAX:
         raise invalid_schema(f"More than {REFERENCES_MAX} references")
     found: dict[str, Reference] = {}
-    for one in given:
-        reference = _fields(one, ("name", "subject", "version"))
+    for at, one in enumerate(given):
+        reference = _fields(one, ("name", "subject", "version"), f"references[{at}]")
         name, subject = reference.get("name"), reference.get("subject")
         if not isinstance(name, str) or not name or len(name) > SUBJECT_MAX:
             raise unprocessable("references.name", f"a text of at most {SUBJECT_MAX} characters")

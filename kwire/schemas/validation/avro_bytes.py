@@ -1,20 +1,25 @@
 """Whether bytes are one datum of an Avro schema, without making the datum.
 
 Everything is bounded: an array of nulls may say that it has 2^60 items in nine bytes, and a record
-may contain itself. Source: the Avro specification, binary encoding.
+may contain itself. What is inside of each other stands on a list, not on Python's stack: a linked
+list may be long. Source: the Avro specification, binary encoding.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from kwire.schemas.formats.avro_json import DEPTH_MAX
 from kwire.schemas.validation.allowance import Allowance
 
 if TYPE_CHECKING:
     import avro.schema
 
+DEPTH_MAX = 10_000
+"""Records, unions, arrays and maps inside of each other. Readers of other languages end before."""
 ITEMS_MAX = 1_000_000  # of a block
+_TYPE = attrgetter("type")
 _WIDTHS = {"float": 4, "double": 8, "null": 0}
 
 
@@ -25,7 +30,7 @@ class UndecodableError(ValueError):
 def check(schema: avro.schema.Schema, data: bytes, start: int, allowance: Allowance) -> None:
     """Raises UndecodableError, AllowanceSpentError; a value is a step."""
     datum = _Datum(data, start, allowance)
-    datum.skip(schema, 0)
+    datum.skip(schema)
     if datum.at != len(data):
         raise UndecodableError(f"{len(data) - datum.at} bytes are left over")
 
@@ -51,10 +56,24 @@ class _Datum:
         self.allowance = allowance
         self.empty: dict[str, bool] = {}
 
-    def skip(self, schema: avro.schema.Schema, depth: int) -> None:
+    def skip(self, schema: avro.schema.Schema) -> None:
+        """Around the value that is looked at are the rests of what it is in."""
+        around = [iter((schema,))]
+        while around:
+            for inner in around[-1]:
+                below = self.value(inner)
+                if below is not None:
+                    if len(around) > DEPTH_MAX:
+                        told = f"it nests deeper than {DEPTH_MAX} levels of records and unions"
+                        raise UndecodableError(told)
+                    around.append(below)
+                    break
+            else:
+                around.pop()
+
+    def value(self, schema: avro.schema.Schema) -> Iterator[avro.schema.Schema] | None:
+        """Pass over a value; the schemas of those in it, which come next."""
         self.allowance.take(1)
-        if depth > DEPTH_MAX:
-            raise UndecodableError(f"it nests deeper than {DEPTH_MAX} levels of records and unions")
         kind = schema.type
         if kind in ("int", "long"):
             number = self.number()
@@ -74,12 +93,12 @@ class _Datum:
             self.index(len(schema.symbols), "symbols of an enum")
         elif kind in ("union", "error_union"):
             branch = self.index(len(schema.schemas), "branches of a union")
-            self.skip(schema.schemas[branch], depth + 1)
+            return iter((schema.schemas[branch],))
         elif kind in ("array", "map"):
-            self.blocks(schema, depth + 1)
+            return self.items(schema)
         else:
-            for field in schema.fields:
-                self.skip(field.type, depth + 1)
+            return map(_TYPE, schema.fields)
+        return None
 
     def advance(self, count: int) -> None:
         if count < 0 or self.at + count > len(self.data):
@@ -117,7 +136,7 @@ class _Datum:
             except UnicodeDecodeError:
                 raise UndecodableError("a string is no UTF-8") from None
 
-    def blocks(self, schema: avro.schema.Schema, depth: int) -> None:
+    def items(self, schema: avro.schema.Schema) -> Iterator[avro.schema.Schema]:
         """Items in blocks: a count, negative where a size in bytes follows, until a count is 0."""
         is_map = schema.type == "map"
         items = schema.values if is_map else schema.items
@@ -133,4 +152,4 @@ class _Datum:
             for _ in range(count):
                 if is_map:
                     self.text(is_string=True)
-                self.skip(items, depth)
+                yield items

@@ -196,6 +196,9 @@ class _Checking:
         if self._rounds > ROUNDS_MAX:
             self._fail(KafkaError(ErrorCode.REQUEST_TIMED_OUT, "The schemas change all the time"))
             return
+        if not checks.follower.is_loaded:
+            checks.follower.load().add_done_callback(self._loaded)
+            return
         state, prepared = checks.follower.state, checks.prepared
         steps = pass_over(self._rules, self._records, self._header, state, prepared, self._is_fresh)
         try:
@@ -232,6 +235,13 @@ class _Checking:
             self._fail(errors[0])
         else:
             self.attempt()
+
+    def _loaded(self, done: Pending[None]) -> None:
+        error = done.error()
+        if error is None:
+            self.attempt()
+        else:
+            self._fail(error)
 
     def _refreshed(self, done: Pending[None]) -> None:
         error = done.error()

@@ -53,8 +53,10 @@ class Follower:
         self._next_offset = 0
         self._under_way: _Refresh | None = None
         self._next: Pending[None] | None = None
-        self._is_loading = False
         self.state = State()
+        self.is_loaded = False
+        """Whether `state` has been at the end of the topic: of what was read so far something may
+        be deleted behind."""
 
     def refresh(self) -> Pending[None]:
         """Done when everything that was committed at this moment is in `state`. Fails with
@@ -70,6 +72,10 @@ class Follower:
         if self._next is None:
             self._next = Pending()
         return self._next
+
+    def load(self) -> Pending[None]:
+        """Done when the end of the topic has been read once. Fails as `refresh`."""
+        return self.refresh() if self._under_way is None else self._under_way.done
 
     @property
     def is_refreshing(self) -> bool:
@@ -88,6 +94,7 @@ class Follower:
     def _anew(self, offset: int) -> None:
         self._next_offset = offset
         self.state = State()
+        self.is_loaded = False
 
     def _read(self, refresh: _Refresh) -> None:
         if self._under_way is refresh:
@@ -143,6 +150,7 @@ class Follower:
             self._next_offset = max(self._next_offset, header.last_offset + 1)
 
     def _ended(self, refresh: _Refresh) -> None:
+        self.is_loaded = True
         self._finish(refresh, lambda pending: pending.complete(None))
 
     def _failed(self, refresh: _Refresh, why: str) -> None:

@@ -6,6 +6,7 @@ import json
 from functools import cache
 from typing import TYPE_CHECKING
 
+from kwire.json_numbers import refused
 from kwire.schemas.formats.json_patterns import CLASS_UNITS, UNITS_MAX, units
 from kwire.schemas.formats.json_schema import Place
 from kwire.schemas.formats.json_text import Json
@@ -105,8 +106,4 @@ def check_document(checker: Validator, document: Json, allowance: Allowance) -> 
         raise UndecodableError(f"{error.json_path}: {error.message}"[:300])
 
 
-def _refuse_constant(name: str) -> float:
-    raise ValueError(f"{name} is no JSON")
-
-
-_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
+_DECODER = json.JSONDecoder(parse_constant=refused)

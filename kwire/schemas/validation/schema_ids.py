@@ -3,7 +3,8 @@
     key or value, in front of what is encoded    00 | id, int32
     header __key_schema_id, __value_schema_id    01 | GUID, 16 bytes;   or 00 | id, int32
 
-The header counts where there is one; the bytes are then the encoded ones from the first on.
+The header counts where there is one; the bytes are then the encoded ones from the first on. Of
+several headers some clients take the first and some the last: they have to say the same.
 Source: Confluent's documentation, "Wire format".
 """
 
@@ -27,9 +28,11 @@ class Told(NamedTuple):
 
 def told(data: bytes, headers: Headers, header: bytes) -> Told | None:
     """None where the record names no schema."""
-    for name, value in headers:
-        if name == header:
-            return Told(value, 0) if value is not None and is_head(value) else None
+    values = [value for name, value in headers if name == header] if headers else ()
+    if values:
+        value = values[0]
+        is_told = value is not None and is_head(value) and all(one == value for one in values)
+        return Told(value, 0) if is_told and value is not None else None
     head = data[:ID_BYTES]
     return Told(head, ID_BYTES) if is_head(head) else None
 

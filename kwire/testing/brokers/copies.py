@@ -12,10 +12,12 @@ Files keep their modes: checkpoints of the metadata log have 0400.
 from __future__ import annotations
 
 import errno
+import itertools
 import os
 import sys
 import tempfile
 import threading
+from collections.abc import Collection
 from contextlib import suppress
 from typing import TypeAlias
 
@@ -44,36 +46,50 @@ def put_links(source: str, tree: Tree, target: str) -> None:
     """Make a data directory what `source` holds, by hard links; OSError. Nobody uses either, and
     nobody has changed `source`, which `copy_tree` has made with this tree.
 
-    A file that both share is the same file still (`ThreadFiles`): a directory of which all files
-    are shared stays, the others are put there anew. What was in their place is removed by a thread.
+    A file that both share is the same file still (`ThreadFiles`) and stays, the others are put
+    there anew. What was in their place is removed by a thread.
     """
-    copier = _Copier(links=True)
     is_one_disk = os.stat(source).st_dev == os.stat(target).st_dev
-    kept = {LOCK_FILE}
     aside = tempfile.mkdtemp(prefix=REMOVED_PREFIX, dir=os.path.dirname(os.path.abspath(target)))
     try:
-        with os.scandir(target) as entries:
-            found = list(entries)
-        for entry in found:
-            if is_one_disk and _is_same(entry, tree.get(entry.name, OWN)):
-                kept.add(entry.name)
-            elif entry.name not in kept:
-                os.rename(entry.path, f"{aside}/{entry.name}")
-        for name, held in tree.items():
-            if name not in kept:
-                copier.put(held, f"{source}/{name}", f"{target}/{name}")
+        _PuttingBack(aside, is_one_disk=is_one_disk).put(source, tree, target, {LOCK_FILE})
     finally:
         remove_soon(aside)
 
 
-def _is_same(entry: os.DirEntry[str], held: int | Tree) -> bool:
-    """Whether that is the same file, or a directory of nothing but the same files."""
-    if isinstance(held, int):
-        return entry.inode() == held
-    if not entry.is_dir(follow_symlinks=False):
-        return False
-    with os.scandir(entry.path) as entries:
-        return {one.name: one.inode() for one in entries} == held
+class _PuttingBack:
+    """Goes through the directories of `put_links`; what is in the way goes to `aside`."""
+
+    def __init__(self, aside: str, *, is_one_disk: bool) -> None:
+        self._aside = aside
+        self._is_one_disk = is_one_disk
+        self._copier = _Copier(links=True)
+        self._numbers = itertools.count()
+
+    def put(self, source: str, held: Tree, target: str, kept: Collection[str] = ()) -> None:
+        """Have the directory hold what is `held`, beside what is `kept`."""
+        with os.scandir(target) as entries:
+            found = list(entries)
+        if self._is_one_disk and {one.name: one.inode() for one in found} == held:
+            return
+        there = set(kept)
+        for entry in found:
+            if self._is_there(entry, held.get(entry.name, OWN), f"{source}/{entry.name}"):
+                there.add(entry.name)
+            elif entry.name not in kept:
+                os.rename(entry.path, f"{self._aside}/{next(self._numbers)}")
+        for name, one in held.items():
+            if name not in there:
+                self._copier.put(one, f"{source}/{name}", f"{target}/{name}")
+
+    def _is_there(self, entry: os.DirEntry[str], held: int | Tree, source: str) -> bool:
+        """Whether that is the same file, or a directory, which is put in order then."""
+        if isinstance(held, int):
+            return self._is_one_disk and entry.inode() == held
+        if not entry.is_dir(follow_symlinks=False):
+            return False
+        self.put(source, held, entry.path)
+        return True
 
 
 def copy_file(source: str, target: str) -> None:

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from kwire.clock import SkewedClock
 from kwire.config.broker_config import BrokerConfig
 from kwire.config.errors import ConfigError
+from kwire.log.directories.directory import METADATA_PARTITION
 from kwire.log.recovery.known_logs import known_logs
 from kwire.network.loop import new_event_loop
 from kwire.node.faults import faults_of
@@ -242,8 +243,11 @@ class _Life:
                     executor.submit(lambda: None).result()
                 node = self._node
                 is_written_out = node.log_manager.write_out()
+                metadata = node.metadata.write_out()
                 self.files.links_were_made()
                 logs = known_logs(node.log_manager.logs()) if is_written_out else {}
+                if is_written_out and metadata is not None:
+                    logs[METADATA_PARTITION] = metadata
                 still = Still(node.incarnation_id, node.lifecycle.epoch, is_written_out, logs)
                 done.set_result(work(still))
             except BaseException as error:

@@ -54,7 +54,7 @@ def test_groups(name: str, tmp_path: Path) -> None:
         if facts["type"] == "share":
             continue  # where a share group stands is in another topic
         asked = m.OffsetFetchRequest.OffsetFetchRequestGroup(group_id=group, topics=None)
-        found = coordinator.fetch_offsets(asked, False)
+        found = coordinator.fetch_offsets(asked, False).answer()
         assert {
             f"{topic.name}-{x.partition_index}": {
                 "offset": x.committed_offset,

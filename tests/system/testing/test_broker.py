@@ -235,3 +235,9 @@ def test_a_test_for_testcontainers_runs_unchanged() -> None:
         with pytest.raises(BrokerFailed):
             Broker(port=port).start()
         assert b"broker 1 is unfenced" in kafka.get_logs()[1]
+
+
+def test_a_topic_has_as_many_partitions_as_the_broker_gives_by_default() -> None:
+    with Broker(config={"num.partitions": 3}) as broker:
+        assert broker.topic("orders").create().partitions == 3
+        assert broker.topic("small").create(partitions=1).partitions == 1

@@ -31,7 +31,7 @@ from kwire.client.idempotency.keeper import (
     Write,
     Written,
 )
-from kwire.client.idempotency.key_records import KeyRecord, UnreadableRecord
+from kwire.client.idempotency.key_records import KeyRecord, Run, UnreadableRecord
 from kwire.client.idempotency.known_keys import KnownKeys
 from kwire.client.idempotency.writing import transactional_id
 from kwire.client.producer import Kept
@@ -39,7 +39,7 @@ from kwire.client.producer import Kept
 NOW_MS = 1_000_000
 RETENTION_MS = 1000
 BODY, OTHER = b"b" * 16, b"o" * 16
-RECORD = key_records.made(BODY, "t", [0, 2, 0], {0: 5, 2: 9})
+RECORD = key_records.made(BODY, "t", [0, 2, 0], {0: [Run(5, 2)], 2: [Run(9, 1)]})
 ERROR = ClientError("refused")
 
 
@@ -220,6 +220,14 @@ def test_a_record_is_what_was_encoded() -> None:
     assert RECORD.places() == [Kept(0, 5), Kept(2, 9), Kept(0, 6)]
 
 
+def test_a_record_tells_of_each_batch_where_its_messages_are() -> None:
+    """Another producer's batch may stand between two of one request."""
+    runs = {0: [Run(5, 2), Run(9, 1)], 1: [Run(0, 1)]}
+    record = key_records.made(BODY, "t", [0, 1, 0, 0], runs)
+    assert key_records.decoded(key_records.encoded(record)) == record
+    assert record.places() == [Kept(0, 5), Kept(1, 0), Kept(0, 6), Kept(0, 9)]
+
+
 @pytest.mark.parametrize(
     "value",
     [
@@ -233,6 +241,10 @@ def test_a_record_is_what_was_encoded() -> None:
         b'{"version":1,"body":"","topic":"t","partitions":[-1],"offsets":{"-1":0}}',
         b'{"version":1,"body":"","topic":"t","partitions":[true],"offsets":{"1":0}}',
         b'{"version":1,"body":"","topic":"t","partitions":[0],"offsets":{"0":"1"}}',
+        b'{"version":3,"body":"","topic":"t","partitions":[],"offsets":{}}',
+        b'{"version":2,"body":"","topic":"t","partitions":[0],"offsets":{"0":[[5]]}}',
+        b'{"version":2,"body":"","topic":"t","partitions":[0],"offsets":{"0":[]}}',
+        b'{"version":2,"body":"","topic":"t","partitions":[0],"offsets":{"0":[[5,2]]}}',
         b"[" * 100_000,
     ],
 )

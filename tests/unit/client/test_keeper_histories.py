@@ -17,7 +17,7 @@ import pytest
 from kwire.client.idempotency import keeper as keepers
 from kwire.client.idempotency import key_records
 from kwire.client.idempotency.keeper import Keeper
-from kwire.client.idempotency.key_records import KeyRecord
+from kwire.client.idempotency.key_records import KeyRecord, Run
 from kwire.client.idempotency.known_keys import KnownKeys
 from tests.support.effort import seeds
 
@@ -159,7 +159,7 @@ class Node:
             yield keepers.Lost()
         offsets = dict(world.written)
         records = {
-            number: key_records.made(b"", "t", [0], {0: offsets[self.keys[number]]})
+            number: key_records.made(b"", "t", [0], {0: [Run(offsets[self.keys[number]], 1)]})
             for number in numbers
         }
         for number, record in records.items():
@@ -199,7 +199,7 @@ def run(seed: int, kind: type[Node] = Node) -> None:
         elif turn >= STEPS and not any(one.work for one in nodes):
             break
         for key, record in node.answers:
-            answers.setdefault(key, set()).add(record.offsets[0])
+            answers.setdefault(key, set()).add(record.runs[0][0].first)
         node.answers.clear()
     else:
         raise Broken("it does not come to an end")

@@ -24,6 +24,8 @@ POST = Post("t", b"key", b"body", [Outgoing(value=b"v", partition=0)], 1)
 class Producer:
     """It fails at one step."""
 
+    throttled_until_s = 0.0
+
     def __init__(self, step: str, error: ClientError) -> None:
         self._step = step
         self._error = error

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 
 import pytest
 
 pytest.importorskip("uvicorn")
 
+from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
 from kwire.http.app import Bounds, Gate
 from kwire.http.server import ConnectionLimits, protocol_of
 
 HEAD = b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+READ_HEAD = HEAD.replace(b"POST", b"HEAD")
 NO_CHUNK = b"zz\r\n"
 BOUNDS = Bounds((), (), 1000, 60.0)
 
@@ -41,7 +44,17 @@ class Answering:
             self.has_ended.set()
 
 
-async def talk(app: Answering) -> tuple[bytes, list[object]]:
+class Reading(Answering):
+    """An application that reads the body as starlette's do."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await Request(scope, receive).body()
+        finally:
+            self.has_ended.set()
+
+
+async def talk(app: Answering, head: bytes = HEAD) -> tuple[bytes, list[object]]:
     """What a connection gets that sends a head, and nonsense in the place of the body; and what
     only the loop was told of."""
     raised: list[object] = []
@@ -52,11 +65,11 @@ async def talk(app: Answering) -> tuple[bytes, list[object]]:
     reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
     async with asyncio.timeout(60):
         if app.begins_first:
-            writer.write(HEAD)
+            writer.write(head)
             await app.has_begun.wait()
             writer.write(NO_CHUNK)
         else:
-            writer.write(HEAD + NO_CHUNK)
+            writer.write(head + NO_CHUNK)
         try:
             found = await reader.read()
         except ConnectionError:
@@ -68,15 +81,19 @@ async def talk(app: Answering) -> tuple[bytes, list[object]]:
     return found, raised
 
 
+@pytest.mark.parametrize("head", [HEAD, READ_HEAD], ids=["POST", "HEAD"])
+@pytest.mark.parametrize("kind", [Answering, Reading])
 def test_a_body_that_is_no_http_is_the_clients_fault_and_not_told_as_ours(
-    caplog: pytest.LogCaptureFixture,
+    kind: type[Answering], head: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def inner() -> tuple[bytes, list[object]]:
-        return await talk(Answering(begins_first=False))
+        return await talk(kind(begins_first=False), head)
 
     with caplog.at_level(logging.WARNING):
         found, raised = asyncio.run(inner())
     assert found.startswith(b"HTTP/1.1 400")
+    told = json.loads(found.partition(b"\r\n\r\n")[2])
+    assert (told["error"], told["error_code"]) == ("bad_request", 400)
     assert not raised
     assert not caplog.records
 

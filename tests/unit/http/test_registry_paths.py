@@ -27,6 +27,7 @@ from kwire.http.purposes.registry.calls import place_of
 from kwire.http.purposes.registry.service import RegistryService
 from kwire.http.purposes.registry.topic import RegistrySettings
 from kwire.http.purposes.registry.writer import Decide
+from kwire.schemas.registry.errors import RegistryError
 from kwire.schemas.registry.json_values import Json
 from kwire.schemas.registry.machine import Registry
 from tests.support.schema_log import SchemaLog
@@ -176,8 +177,54 @@ def test_whatever_comes_is_answered(asked: list[tuple[str, str, str, bytes]]) ->
         (b"/contexts/:.lab:/subjects/s", ("subjects", "s"), ":.lab:"),
         (b"/contexts/.", ("contexts", "."), ""),
         (b"/contexts/./subjects/s", ("subjects", "s"), ""),
+        (b"/subjects/s/", ("subjects", "s"), ""),
         (b"/", (), ""),
     ],
 )
 def test_places(path: bytes, parts: tuple[str, ...], context: str) -> None:
     assert place_of(path) == (parts, context)
+
+
+@pytest.mark.parametrize(
+    ("path", "code"),
+    [
+        (b"/subjects//versions", 404),
+        (b"/subjects//", 404),
+        (b"//subjects", 404),
+        (b"/config//", 404),
+        (b"/contexts//subjects", 404),
+        (b"/contexts/a%3Ab/subjects", 42208),
+        (b"/contexts/a%0A/subjects", 42208),
+    ],
+)
+def test_a_path_that_would_lead_to_something_else_is_refused(path: bytes, code: int) -> None:
+    """An empty name of a script: DELETE /subjects//versions is not of the subject `versions`."""
+    with pytest.raises(RegistryError) as refused:
+        place_of(path)
+    assert refused.value.code == code
+
+
+def ask(method: str, path: str, body: Json = None) -> tuple[int, Json]:
+    async def inner() -> tuple[int, Json]:
+        data = json.dumps(body).encode()
+        status, answer = await answered(InMemory(), method, path, "", data)
+        return status, json.loads(answer)
+
+    return asyncio.run(inner())
+
+
+@pytest.mark.parametrize("path", ["/subjects/:*:s/versions", "/contexts/c/subjects/:*:s/versions"])
+def test_a_subject_is_not_called_like_a_prefix_of_every_context(path: str) -> None:
+    """It could not be listed, and would be in the default context whatever the path says."""
+    status, told = ask("POST", path, {"schema": '"int"'})
+    assert (status, told["error_code"]) == (422, 42208)  # type: ignore[index,call-overload]
+
+
+def test_a_list_of_references_names_the_wrong_one() -> None:
+    good: Json = {"name": "R", "subject": "s", "version": 1}
+    _, told = ask("POST", "/subjects/n/versions", {"schema": '"int"', "references": [good, 1]})
+    assert told == {"error_code": 422, "message": "references[1]: expected an object"}
+
+
+def test_what_may_be_read_may_be_asked_for_its_head() -> None:
+    assert ask("HEAD", "/subjects") == ask("GET", "/subjects")

@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("avro")
 
 from kwire.http.purposes.registry import reading
-from kwire.http.purposes.registry.reading import SchemaReading
+from kwire.http.purposes.registry.reading import RegistryReading
 from kwire.schemas.registry.errors import Code, RegistryError
 from kwire.schemas.registry.machine import Registry
 
@@ -25,15 +25,15 @@ def wide(fields: int) -> str:
 
 
 @asynccontextmanager
-async def running(work_s: int = 5) -> AsyncIterator[SchemaReading]:
-    one = SchemaReading(work_s)
+async def running(work_s: int = 5) -> AsyncIterator[RegistryReading]:
+    one = RegistryReading(work_s)
     try:
         yield one
     finally:
         await one.close()
 
 
-async def read(one: SchemaReading, registry: Registry, schema: str) -> str:
+async def read(one: RegistryReading, registry: Registry, schema: str) -> str:
     found = await one.decided(
         lambda: registry, lambda known: known.schemas.read("s", "AVRO", schema, NO_REFERENCES)
     )

@@ -66,6 +66,27 @@ class LateScheduler(ImmediateScheduler):
             pending.complete(job())
 
 
+class TurningScheduler(LateScheduler):
+    """What comes in a later turn comes when the test says so."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.soon: list[Any] = []
+
+    def call_soon(self, callback: Any) -> object:
+        self.soon.append(callback)
+        return None
+
+    def turn(self) -> None:
+        soon, self.soon = self.soon, []
+        for callback in soon:
+            callback()
+
+    def turns(self) -> None:
+        while self.soon:
+            self.turn()
+
+
 class NoNetwork:
     """A node that is alone."""
 
@@ -77,7 +98,8 @@ class NoNetwork:
 
 
 class TopicController:
-    """The smallest controller: a request is the name of a topic, the answer how many there are."""
+    """The smallest controller: a request is the name of a topic, the answer how many there are;
+    several names are a request that takes a turn of the loop for each."""
 
     def __init__(self) -> None:
         self.topics: list[str] = []
@@ -92,6 +114,17 @@ class TopicController:
             return [], len(self.topics)
         record = m.TopicRecord(name=request, topic_id=bytes(15) + bytes([len(self.topics) + 1]))
         return [(record, 0)], len(self.topics) + 1
+
+    def slices(self, request: Any, context: Any) -> Any:
+        return self._created(request) if self.is_active and isinstance(request, tuple) else None
+
+    def _created(self, names: tuple[str, ...]) -> Any:
+        for name in names:
+            yield self.handle(name, None, 0)[0]
+        return len(self.topics)
+
+    def wrote(self, now_ms: int) -> None:
+        pass
 
     def replay(self, record: Any, offset: int, epoch: int | None = None) -> None:
         if type(record).NAME == "TopicRecord":
@@ -160,7 +193,7 @@ class Node:
         self.driver.on_leader_change(lambda leader, epoch: self.leaders.append((leader, epoch)))
         self.driver.start()
 
-    def create(self, name: str | None) -> Pending[Any]:
+    def create(self, name: str | tuple[str, ...] | None) -> Pending[Any]:
         assert self.driver.runner is not None
         return self.driver.runner.handle(name, ControllerContext())
 
@@ -214,6 +247,75 @@ def test_an_answer_waits_for_the_flush(root: Path) -> None:
     scheduler.finish()
     assert second.result() == 2
     assert node.topics() == ["one", "two"]
+
+
+def test_a_large_request_takes_turns_and_others_go_on_between_them(root: Path) -> None:
+    scheduler = TurningScheduler()
+    node = Node(root, scheduler)
+    scheduler.turns()
+    large, other = node.create(("a1", "a2", "a3")), node.create(("b1",))
+    small = node.create("c")
+    seen = []
+    while scheduler.soon:
+        seen.append(list(node.controller.topics))
+        scheduler.turn()
+    assert seen == [
+        ["c"],
+        ["c", "a1"],
+        ["c", "a1", "b1"],
+        ["c", "a1", "b1", "a2"],
+        ["c", "a1", "b1", "a2"],
+        ["c", "a1", "b1", "a2", "a3"],
+    ]
+    assert (small.result(), other.result(), large.result()) == (1, 4, 5)
+    assert node.topics() == ["a1", "a2", "a3", "b1", "c"]
+    node.driver.stop()
+    assert Node(root).topics() == ["a1", "a2", "a3", "b1", "c"]
+
+
+def test_a_large_request_is_answered_when_all_of_it_is_committed(root: Path) -> None:
+    scheduler = TurningScheduler()
+    node = Node(root, scheduler)
+    scheduler.turns()
+    scheduler.held = True
+    large = node.create(("a1", "a2"))
+    scheduler.turns()
+    scheduler.finish()
+    assert node.topics() == ["a1"], "the flush began before the second append"
+    assert not large.done
+    scheduler.turns()
+    scheduler.finish()
+    assert large.result() == 2
+
+
+def test_a_large_request_ends_with_the_leadership(root: Path) -> None:
+    scheduler = TurningScheduler()
+    node = Node(root, scheduler)
+    scheduler.turns()
+    lost = [node.create(("a1", "a2")), node.create(("b1", "b2"))]
+    scheduler.turn()
+    assert node.controller.topics == ["a1"]
+    node.driver.step(msg.Resign(1))
+    for each in lost:
+        error = each.error()
+        assert isinstance(error, KafkaError)
+        assert error.code == ErrorCode.NOT_CONTROLLER
+    end_offset = node.driver.raft.log.end_offset
+    scheduler.turns()
+    assert node.driver.raft.log.end_offset == end_offset, "the rest is not written"
+    assert node.controller.topics == node.topics() == []
+    assert not node.errors
+
+
+def test_a_large_request_that_fails_fails_alone(root: Path) -> None:
+    scheduler = TurningScheduler()
+    node = Node(root, scheduler)
+    scheduler.turns()
+    wrong: Any = ("a1", 7)
+    failing, other = node.create(wrong), node.create(("b1", "b2"))
+    scheduler.turns()
+    assert failing.error() is not None
+    assert other.result() == 3
 
 
 def test_resignation_refuses_and_reloads(root: Path) -> None:

@@ -10,6 +10,7 @@ import pathlib
 import pytest
 
 from kwire.clock import SeededRandom
+from kwire.log.faulty_files import FaultyFiles
 from kwire.log.files import NotBegunError
 from kwire.log.flushing import Flusher, SyncRequest
 from kwire.log.kernel_syncs import IN_FLIGHT_MAX, KernelSyncs
@@ -201,3 +202,32 @@ def test_without_the_kernels_syncs_threads_make_them(monkeypatch: pytest.MonkeyP
         syncs.close()
 
     run(work())
+
+
+def test_syncs_that_are_nothing_take_no_thread(tmp_path: pathlib.Path) -> None:
+    """Of a temporary directory; a slow disk on command is waited for by a thread as ever."""
+    files, scheduler = FaultyFiles(is_synced=False), ManualScheduler()
+    flusher = Flusher(files, scheduler)
+    scheduler.holds_jobs = True
+
+    def asked() -> Pending[None]:
+        path = str(tmp_path / "log")
+        handle = files.open(path, create=True)
+        files.pwritev(handle, [b"x"], 0)
+        assert files.unsynced() == [path]
+        request = SyncRequest()
+        request.handles.append(handle)
+        pending = flusher.request(request)
+        scheduler.turn()
+        return pending
+
+    assert asked().done
+    assert files.unsynced() == []
+    files.sync_ms = 1
+    slow = asked()
+    assert not slow.done
+    scheduler.run_jobs()
+    scheduler.turn()
+    assert slow.done
+    assert files.unsynced() == []
+    assert not FaultyFiles(is_synced=True).syncs_at_once

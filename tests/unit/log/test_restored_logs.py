@@ -272,3 +272,29 @@ def test_a_log_that_an_opening_would_clear_up_is_not_known(tmp_path: Path, left:
     Path(log.directory, left).write_bytes(b"left")
     assert kept_by(life)[0] == {}
     life.end()
+
+
+def test_a_log_that_is_written_out_is_still_to_be_synced(tmp_path: Path) -> None:
+    """Of what a kill has left nobody knows whether it is durable: the next flush syncs it, also
+    when the directory was copied before that."""
+    life = Life(tmp_path, ManualClock(), {})
+    log = life.manager.create("plain", 0, bytes(15) + b"x", PLAIN)
+    log.assign_epoch(0)
+    for _ in range(3):
+        log.append_as_leader(client_batch(3), leader_epoch=0)
+        log.roll()
+    life.scheduler.turn()
+    life.end()
+    life = Life(tmp_path, ManualClock(), {})
+    log = life.manager.logs()[0]
+
+    def unsynced() -> tuple[bool, bool, int]:
+        local = log.local
+        return local.has_new_files, local.epoch_file.is_unsynced, len(local.unsynced_segments)
+
+    assert unsynced() == (True, True, 3)
+    assert life.manager.write_out()
+    assert unsynced() == (True, True, 3)
+    log.flush()
+    assert unsynced() == (False, False, 0)
+    life.end()

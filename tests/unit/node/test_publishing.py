@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from kwire.kraft.images.delta import PartitionDelta
 from kwire.kraft.images.metadata_image import MetadataDelta, MetadataImage
-from kwire.node.publishing import Publishing
+from kwire.node.publishing import AT_ONCE_PARTITIONS_MAX, Publishing
 from kwire.protocol import messages as m
 from kwire.testing.cluster import NodeInThread
 from tests.support.wire import WireClient, batch_of, produce_request
@@ -41,10 +42,13 @@ class World:
                 raise ValueError("the hundredth slice")
             self.told.append(f"slice {number} of {slices}")
 
-    def publish(self, slices: int) -> None:
+    def publish(self, slices: int, partitions: int = 0) -> None:
         image = MetadataImage()
         image.epoch = slices
-        self.publishing.publish(MetadataDelta(), image)
+        delta = MetadataDelta()
+        for index in range(partitions):
+            delta.partitions[b"t" * 16, index] = PartitionDelta("t", b"t" * 16, index, None, None)
+        self.publishing.publish(delta, image)
 
     def turn(self) -> list[str]:
         """What is told in the next turn."""
@@ -81,6 +85,22 @@ def test_a_large_change_takes_turns_and_the_next_one_waits_behind_it(world: Worl
     assert world.turn() == ["slice 0 of 1", "second"]
     assert of_both.done
     assert not world.turns
+
+
+def test_of_large_changes_that_are_committed_together_one_is_followed_in_a_turn(
+    world: World,
+) -> None:
+    for _ in range(3):
+        world.publish(1, partitions=AT_ONCE_PARTITIONS_MAX + 1)
+    world.publish(1)
+    told = ["slice 0 of 1", "second"]
+    assert [each for each in world.told if each not in ("first 1", "last")] == told
+    for _ in range(3):
+        assert not world.publishing.followed().done
+        assert world.turn() == told
+    assert world.publishing.followed().done
+    world.publish(1)
+    assert world.told[-4:] == ["first 1", *told, "last"]
 
 
 def test_a_change_that_cannot_be_followed_ends_the_node(world: World) -> None:

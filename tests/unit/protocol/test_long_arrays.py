@@ -73,6 +73,38 @@ def test_an_array_that_is_encoded_by_itself(api_key: int) -> None:
             ), (cls.NAME, version, array)
 
 
+def _nested(cls: Any, version: int) -> list[tuple[str, str]]:
+    """Arrays of structs, and those within their elements."""
+    found = []
+    for outer in cls.SCHEMA.root.fields:
+        if outer.name not in arrays(cls, version):
+            continue
+        for inner in outer.struct.fields:
+            is_there = schema.within(version, inner.versions) and inner.tag is None
+            if is_there and inner.is_array and inner.struct is not None:
+                found.append((outer.name, inner.name))
+    return found
+
+
+@pytest.mark.parametrize("api_key", sorted(API_KEYS))
+def test_an_array_within_an_array_that_is_encoded_by_itself(api_key: int) -> None:
+    cls: Any = m.response_class(api_key)
+    source = random.Random(api_key)
+    for version in range(cls.MIN_VERSION, cls.MAX_VERSION + 1):
+        for outer, inner in _nested(cls, version):
+            definition = next(x.struct for x in cls.SCHEMA.root.fields if x.name == outer)
+            elements = [struct(definition, cls.STRUCTS, version, source) for _ in range(3)]
+            for element in elements:
+                held = getattr(element, inner)
+                encoded = cls.encode_elements(f"{outer}.{inner}", held[:1], version)
+                encoded += cls.encode_elements(f"{outer}.{inner}", held[1:], version)
+                rest = element.copy(**{inner: []})
+                whole = cls.encode_elements(outer, [element], version)
+                assert whole == cls.encode_element_around(
+                    f"{outer}.{inner}", rest, (len(held), encoded), version
+                ), (cls.NAME, version, outer, inner)
+
+
 def test_an_array_of_many_elements_has_a_longer_count() -> None:
     shape = m.MetadataResponse.MetadataResponseTopic
     topics = [shape(name=f"t{n}") for n in range(300)]

@@ -167,6 +167,8 @@ def test_damage_on_the_way_is_fetched_again(world: Replicas) -> None:
 
     def damage(request: object) -> object:
         response = fetch(request)
+        if not response.responses:
+            return response
         answer = response.responses[0].partitions[0]
         if answer.records and not damaged:
             damaged.append(True)

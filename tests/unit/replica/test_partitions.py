@@ -15,7 +15,9 @@ from kwire.log.types import Isolation
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records import Codec, Record, build_batch
+from kwire.replica import manager
 from kwire.replica import partition as partition_module
+from kwire.replica.partition import Partition
 from kwire.replica.reading import ReadLimits, ReadResult
 from kwire.replica.state import FollowerFetched
 from tests.support.replica_world import NOW_MS, TOPIC_ID, Waiter, World
@@ -63,7 +65,7 @@ def test_alone_an_append_is_committed_when_it_is_written(world: World) -> None:
     info = world.append()
     told = world.committed(info.last_offset + 1)
     waiter = Waiter()
-    world.partition().data_listeners[waiter] = None
+    world.partition().data_listeners[waiter] = 0
     assert (told, waiter.events) == ([], []), "nobody sees an offset before it is written"
     world.scheduler.turn()
     assert told == [ErrorCode.NONE]
@@ -258,16 +260,40 @@ def test_whom_the_metadata_lets_into_an_isr(world: World) -> None:
     assert not is_eligible(2, 50)
 
 
+def test_followers_that_lag_are_looked_for_in_slices(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(manager, "TICK_PARTITIONS", 2)
+    world.apply(m.RegisterBrokerRecord(broker_id=2, broker_epoch=50, fenced=False))
+    world.create([1, 2], partitions=5)
+    world.append()
+    world.scheduler.turn()
+    world.now_ms = 30_001
+    slices = [len(world.wanted_isrs) for _ in world.replicas.tick()]
+    assert slices == [2, 4]
+    assert len(world.wanted_isrs) == 5
+
+
+def test_who_is_alone_in_an_isr_is_not_looked_at(world: World) -> None:
+    world.create([1], partitions=3)
+    stepped: list[Partition] = []
+    for partition in world.replicas:
+        partition.on_effects = lambda partition, *_: stepped.append(partition)
+    world.now_ms = 30_001
+    assert list(world.replicas.tick()) == []
+    assert stepped == []
+
+
 def test_a_replica_that_has_caught_up_is_asked_into_the_isr_and_out_of_it(world: World) -> None:
     world.apply(m.RegisterBrokerRecord(broker_id=2, broker_epoch=50, fenced=False))
     world.create([1, 2])
     world.append()
     world.scheduler.turn()
     world.now_ms = 30_000
-    world.replicas.tick()
+    list(world.replicas.tick())
     assert world.wanted_isrs == []
     world.now_ms = 30_001
-    world.replicas.tick()
+    list(world.replicas.tick())
     assert [wanted.isr for wanted in world.wanted_isrs] == [(1,)]
     world.change(isr=[1])
     world.partition().follower_fetched(2, 49, 1, 0)
@@ -287,7 +313,7 @@ def test_consumers_are_told_of_what_a_move_of_the_mark_shows(
         sizes.append(world.append().size_bytes)
         world.scheduler.turn()
     waiter = Waiter()
-    world.partition().data_listeners[waiter] = None
+    world.partition().data_listeners[waiter] = 0
     world.partition().step(FollowerFetched(2, -1, 1, 0))
     assert waiter.events == sizes[:1]
     world.partition().step(FollowerFetched(2, -1, 5, 0))

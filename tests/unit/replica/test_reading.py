@@ -15,6 +15,7 @@ from kwire.replica.bounded_read import BoundedRead, ReadTarget
 from kwire.replica.delayed_read import DelayedRead, ReadContext
 from kwire.replica.partition import Partition
 from kwire.replica.reading import ReadLimits, ReadResult
+from kwire.replica.traffic import Traffic
 from tests.support.replicas import Position, Replicas, Timer
 
 CONSUMER, FOLLOWER = -1, 2
@@ -286,6 +287,7 @@ class SlowDisk:
 
     def __init__(self) -> None:
         self.reads: list[Pending[ReadResult]] = []
+        self.traffic = Traffic()
 
     def read(self, *_: object) -> Pending[ReadResult]:
         self.reads.append(Pending())
@@ -313,6 +315,22 @@ def test_reads_of_a_slow_disk_come_one_after_another() -> None:
     assert targets[0].result is found
     assert targets[1].result.error_code == ErrorCode.KAFKA_STORAGE_ERROR
     assert (done, bounded.ends_wait) == ([10], True)
+
+
+@pytest.mark.parametrize("is_slow", [True, False])
+def test_a_read_that_fails_on_a_slow_disk_is_counted_as_on_a_fast_one(is_slow: bool) -> None:
+    """Damaged bytes that were read beside the loop were in no count of failed fetches."""
+    disk, targets, bounded, done = slow_read()
+    damaged: Pending[ReadResult] = Pending.failed(KafkaError(ErrorCode.CORRUPT_MESSAGE))
+    if not is_slow:
+        disk.read = lambda *_: damaged  # type: ignore[method-assign]
+        bounded.run()
+    else:
+        for read in disk.reads:
+            read.fail(KafkaError(ErrorCode.CORRUPT_MESSAGE))
+    assert done == [0]
+    assert [each.result.error_code for each in targets] == [ErrorCode.CORRUPT_MESSAGE] * 2
+    assert disk.traffic.failed_fetch_requests == 2
 
 
 def test_a_read_of_a_slow_disk_is_cancelled_with_the_request() -> None:

@@ -19,7 +19,7 @@ import avro.schema
 from kwire.schemas.formats import avro_json
 from kwire.schemas.formats.json_text import Json
 from kwire.schemas.validation.allowance import Allowance, AllowanceSpentError, of_record
-from kwire.schemas.validation.avro_bytes import UndecodableError, check
+from kwire.schemas.validation.avro_bytes import DEPTH_MAX, UndecodableError, check
 
 STEPS = 10**9
 ALL = {
@@ -126,8 +126,8 @@ def test_a_million_items_of_no_bytes_are_not_looked_at(items: str) -> None:
         ('{"type":"array","items":"null"}', b"\x80\x80\x80\x80\x80\x40\0", "items"),
         (
             '{"type":"record","name":"N","fields":[{"name":"n","type":["N"]}]}',
-            bytes(900),
-            "deeper than 200 levels",
+            bytes(9000),
+            "deeper than 10000 levels",
         ),
     ],
 )
@@ -172,7 +172,20 @@ def test_a_linked_list_is_read_as_deep_as_it_is_written() -> None:
     check(schema, data, 0, Allowance(of_record(len(data))))
     assert avro_json.decoded(schema, data) == value
     too_deep = {"next": {"N": value}}
-    with pytest.raises(UndecodableError, match="it nests deeper than 200 levels"):
-        check(schema, b"\x02" + data, 0, Allowance(of_record(len(data))))
+    with pytest.raises(avro_json.NoDatumError, match="it nests deeper than the 200 levels"):
+        avro_json.decoded(schema, b"\x02" + data)
     with pytest.raises(avro_json.NoDatumError, match="it nests deeper than 200 levels"):
         avro_json.encoded(schema, too_deep)
+
+
+def test_a_linked_list_is_checked_to_its_end() -> None:
+    """4,900 links, and the rest of each record behind all of them."""
+    links = DEPTH_MAX // 2 - 100
+    fields = [{"name": "next", "type": ["null", "N"]}, {"name": "n", "type": "int"}]
+    schema = avro.schema.parse(json.dumps({"type": "record", "name": "N", "fields": fields}))
+    data = b"\x02" * links + b"\0" + b"\x04" * (links + 1)
+    check(schema, data, 0, Allowance(of_record(len(data))))
+    with pytest.raises(UndecodableError, match="middle of a value"):
+        check(schema, data[:-1], 0, Allowance(of_record(len(data))))
+    with pytest.raises(UndecodableError, match="deeper than 10000 levels"):
+        check(schema, b"\x02" * DEPTH_MAX, 0, Allowance(of_record(DEPTH_MAX)))

@@ -114,6 +114,7 @@ def test_what_references_define_is_known_by_its_name() -> None:
         ('"' + "a" * 2_000_000 + '"', "more than 1048576 bytes"),
         ('{"type":"enum","name":"E","symbols":[1]}', "symbol"),
         ('{"type":"enum","name":"E","symbols":["A","A"]}', "Duplicate symbol"),
+        ('{"type":"fixed","name":"F","size":2147483648}', "over 2147483647"),
     ],
 )
 def test_what_is_no_schema_is_refused_in_a_line(text: str, why: str) -> None:

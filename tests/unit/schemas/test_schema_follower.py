@@ -114,6 +114,8 @@ def test_an_unknown_schema_is_refused_only_after_the_topic_was_read_to_its_end()
     world.topic.held = held = []
     pending = world.check([GOOD, b"\0\0\0\0\2"])
     assert not pending.done
+    held.pop(0)()  # the topic is loaded; what is read now was asked for by the batch
+    assert not pending.done
     world.topic.add("t-value", 1, 1)
     held.pop(0)()
     world.turns.turn()
@@ -126,7 +128,29 @@ def test_it_is_never_accepted_where_schemas_cannot_be_read() -> None:
     world = World()
     world.topic.failure = KafkaError(ErrorCode.LEADER_NOT_AVAILABLE)
     assert code_of(world.check([GOOD])) is ErrorCode.REQUEST_TIMED_OUT
+    world.topic.failure = None
+    world.refresh()
+    world.topic.failure = KafkaError(ErrorCode.LEADER_NOT_AVAILABLE)
+    assert code_of(world.check([GOOD])) is ErrorCode.REQUEST_TIMED_OUT
     assert code_of(world.check([b"plain"])) is ErrorCode.INVALID_RECORD
+
+
+def test_what_is_deleted_is_not_accepted_while_the_topic_is_loaded() -> None:
+    """Two records come at once: the schemas, and only then that the first of them is gone."""
+    world = World()
+    for at in (1, 2):
+        world.topic.add("t-value", at, at)
+    world.topic.add("t-value", 1, 1, is_deleted=True)
+    world.topic.held = held = []
+    waiting = world.check([GOOD])
+    held.pop(0)()
+    late, kept = world.check([GOOD]), world.check([b"\0\0\0\0\2"])
+    assert not late.done
+    while held:
+        held.pop(0)()
+        world.turns.turn()
+    assert kept.error() is None
+    assert {code_of(waiting), code_of(late)} == {ErrorCode.INVALID_RECORD}
 
 
 def test_a_schema_that_was_deleted_is_refused_after_a_while() -> None:

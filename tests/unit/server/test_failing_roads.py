@@ -65,3 +65,16 @@ def test_what_becomes_unusual_behind_a_connection_s_end_is_waited_for_by_nobody(
     place.send_generally(RequestContext(connection._parts, connection, 12, 3, 1, None), answer)
     assert freed == ["what waits for the commit"]
     assert bytes(under_test.transport.written) == b""
+
+
+def test_the_times_of_a_request_go_with_its_general_answer() -> None:
+    under_test = ConnectionUnderTest(None)
+    connection, counts = under_test.connection, RequestCounts(HEARTBEAT)
+    place = LaterAnswer(connection, counts, 3, b"")
+    place.timed = counts.begun_at(0.0, 1, 70)
+    connection.take_place(place)
+    answer: Pending[Response] = Pending()
+    place.send_generally(RequestContext(connection._parts, connection, 12, 3, 1, None), answer)
+    answer.complete(m.HeartbeatResponse())
+    assert counts.total == 1
+    assert [size_bytes for _, _, size_bytes in counts.recent] == [70]

@@ -7,7 +7,8 @@ import pytest
 from kwire.pending import Pending
 from kwire.protocol import messages as m
 from kwire.protocol.api_keys import API_KEYS, ApiKey
-from kwire.server.context import DISCONNECT, NO_REPLY
+from kwire.quota.client_quotas import ClientQuotas
+from kwire.server.context import DISCONNECT, NO_REPLY, RequestContext
 from kwire.server.error_codes import error_lines
 from kwire.server.request_counts import RECENT_MAX, TIMED_S, RequestCounts, Timed
 from kwire.server.request_steps import RequestSteps
@@ -113,6 +114,28 @@ def test_metadata_counts_no_error_at_the_top() -> None:
     assert not any("response.error_code" in line for line in error_lines(m.MetadataResponse))
 
 
+def test_answers_that_are_put_down_are_added_up_and_stay_few() -> None:
+    """With the first request that is timed anew, whatever road it takes, and before all readings:
+    those of followers too."""
+    counts = RequestCounts(ApiKey.FETCH)
+    for begin in (
+        lambda: counts.begun(0.0, 1),
+        lambda: counts.begun_at(0.0, 1, 1),
+        lambda: counts.answered_at_once(0.0, 1, 1),
+        lambda: counts.by_version,
+    ):
+        counts.usual += [12, 12, 4]
+        counts.of_followers.usual += [17]
+        begin()
+        assert counts.usual == counts.of_followers.usual == []
+    assert (counts.by_version[12], counts.by_version[4], counts.total) == (8, 4, 12)
+    assert counts.of_followers.by_version[17] == counts.of_followers.total == 4
+    counts.of_followers.usual += [17]
+    assert counts.of_followers.total == 5
+    counts.usual += [12]
+    assert codes(counts) == {0: 2 * 13}
+
+
 # -- in a connection
 
 
@@ -142,6 +165,53 @@ def test_one_request_of_an_api_is_timed_in_ten_milliseconds() -> None:
     under_test.receive(metadata_request(4))
     assert counts[3].total == 4
     assert [entry[1] > 0 for entry in counts[3].recent] == [False, True]
+
+
+@pytest.mark.parametrize("is_bound", [False, True])
+@pytest.mark.parametrize("is_behind", [False, True])
+@pytest.mark.parametrize("is_late", [False, True])
+@pytest.mark.parametrize("outcome", ["usual", "error", "no reply", "disconnect", "not to be sent"])
+def test_each_request_is_counted_and_timed_once_however_it_ends(
+    outcome: str, is_late: bool, is_behind: bool, is_bound: bool
+) -> None:
+    """At once or later, behind another or alone, of a client that has to wait or not."""
+    steps = RequestSteps()
+    quotas = ClientQuotas()
+    quotas.changed((("client-id", "<default>"),), {"request_percentage": 1e-9})
+    steps.set_throttles(quotas if is_bound else None)
+    topic = m.MetadataResponse.MetadataResponseTopic
+    answer = {
+        "usual": metadata_response(),
+        "error": m.MetadataResponse(topics=[topic(name="t", error_code=3)]),
+        "no reply": NO_REPLY,
+        "disconnect": DISCONNECT,
+        "not to be sent": m.MetadataResponse(topics=[topic(name=7)]),
+    }[outcome]
+    front: Pending[object] = Pending()
+    later: Pending[object] = Pending()
+
+    def handle(context: RequestContext, request: object) -> object:
+        if is_behind and context.correlation_id == 1:
+            context.let_next_start()
+            return front
+        return later if is_late else answer
+
+    under_test = ConnectionUnderTest(handle, steps)
+    counts = under_test.listener.dispatcher.counts[ApiKey.METADATA]
+    if is_behind:
+        under_test.receive(metadata_request(1))
+        under_test.listener.loop.now_s += TIMED_S
+    under_test.receive(metadata_request(2))
+    assert under_test.started == ([1, 2] if is_behind else [2])
+    if is_late:
+        assert counts.total == 0
+        later.complete(answer)
+    assert counts.total == 1
+    assert len(counts.recent) == 1
+    expected = {"usual": {}, "error": {3: 1}}.get(outcome, {})
+    assert {code: count for code, count in codes(counts).items() if code} == expected
+    front.complete(metadata_response())
+    assert counts.total == len(counts.recent) == 1 + is_behind
 
 
 @pytest.mark.parametrize("is_watched", [False, True])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import socket
 from types import SimpleNamespace
 from unittest.mock import MagicMock
@@ -39,30 +40,19 @@ def test_a_jvm_that_ends_leaves_no_traceback(capsys: pytest.CaptureFixture[str])
     ("root", "java", "words"),
     [
         (
-            "s3a://bucket/lake",
-            "java.lang.RuntimeException: java.lang.ClassNotFoundException: Class S3A not found",
-            "its connector is not there; reached with --packages org.apache.hadoop:hadoop-aws:9.9",
-        ),
-        (
-            "s3://bucket/lake",
-            'org.apache.hadoop.fs.UnsupportedFileSystemException: No FileSystem for scheme "s3"',
-            "reached as s3a://bucket/lake with --packages org.apache.hadoop:hadoop-aws:9.9",
-        ),
-        (
             "foo://x/y",
             'org.apache.hadoop.fs.UnsupportedFileSystemException: No FileSystem for scheme "foo"',
             'scheme "foo"; --packages GROUP:ARTIFACT:VERSION brings its connector',
         ),
         (
-            "s3a://bucket/lake",
+            "gs://bucket/lake",
             "java.io.IOException: getFileStatus\nCaused by: a.b.NoSuchBucket: it does not exist",
-            "s3a://bucket/lake: NoSuchBucket: it does not exist",
+            "gs://bucket/lake: NoSuchBucket: it does not exist",
         ),
     ],
 )
 def test_a_store_that_cannot_be_reached_is_one_line(root: str, java: str, words: str) -> None:
     spark = MagicMock()
-    spark._jvm.org.apache.hadoop.util.VersionInfo.getVersion.return_value = "9.9"
     spark._jvm.org.apache.hadoop.fs.Path.return_value.getFileSystem.side_effect = OSError(java)
     with pytest.raises(UsageError) as refused:
         open_lake_files(root, spark)
@@ -95,3 +85,18 @@ def test_a_jvm_of_this_machine_compiles_what_runs_often_and_others_are_left_alon
             options, needs_kafka=True, needs_delta=True, needs_avro=False
         )
         assert settings.get("spark.driver.extraJavaOptions") == known
+
+
+def test_a_package_that_is_nowhere_is_one_line(capfd: pytest.CaptureFixture[str]) -> None:
+    """It was Ivy's report with a stack of Java, and a status that says: run it again."""
+    told = "Exception: [unresolved dependency: org.apache.hadoop#hadoop-aws;9.9.9: not found]\n"
+
+    def start() -> None:
+        with session.quiet_start():
+            os.write(2, b":: USE VERBOSE OR DEBUG MESSAGE LEVEL\n" + told.encode())
+            raise RuntimeError("Java gateway process exited before sending its port number.")
+
+    with pytest.raises(UsageError) as refused:
+        start()
+    assert str(refused.value).startswith("--packages org.apache.hadoop:hadoop-aws:9.9.9: not found")
+    assert capfd.readouterr().err == ""

@@ -117,7 +117,7 @@ class Application:
     async def _answered(self, request: Request) -> Response:
         place = place_of(request.scope["raw_path"])
         names, handlers = self._found(place.parts)
-        handler = handlers.get(request.method)
+        handler = handlers.get("GET" if request.method == "HEAD" else request.method)
         if handler is None:
             answer: JsonObject = {
                 "error_code": 405,

@@ -9,7 +9,7 @@ from kwire.http.purposes.registry.service import RegistryService
 from kwire.http.purposes.registry.topic import named
 from kwire.schemas.registry import deleting, settings
 from kwire.schemas.registry.json_values import Json
-from kwire.schemas.registry.names import check_subject, context_of, context_prefix
+from kwire.schemas.registry.names import check_context, check_subject, context_of, context_prefix
 from kwire.schemas.registry.requests import config_request, mode_request
 
 
@@ -61,7 +61,7 @@ async def contexts(service: RegistryService, call: Call) -> Json:
 
 
 async def delete_context(service: RegistryService, call: Call) -> Json:
-    context = context_of(context_prefix(call.names["context"]))
+    context = context_of(context_prefix(check_context(call.names["context"])))
     return await service.change(
         call.cluster, lambda registry: deleting.delete_context(registry, context)
     )

@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, unquote
 from kwire.client.cluster import Cluster
 from kwire.schemas.registry.errors import Code, RegistryError
 from kwire.schemas.registry.json_values import Json
-from kwire.schemas.registry.names import EVERY, context_prefix, normalized
+from kwire.schemas.registry.names import EVERY, check_context, context_prefix, normalized
 
 PARAMETERS_MAX = 100
 NUMBER_DIGITS_MAX = 10
@@ -76,15 +76,17 @@ class Place(NamedTuple):
 
 def place_of(raw_path: bytes) -> Place:
     """Of the path as it was sent: a subject may have a slash in it, as %2F. `/contexts/NAME/` may
-    stand before any path. RegistryError 400."""
+    stand before any path, a slash behind it. An empty name is none: without it the path would lead
+    to something else. RegistryError 400, 404, 42208."""
     try:
-        parts = [
-            unquote(part, errors="strict") for part in raw_path.decode("ascii").split("/") if part
-        ]
+        text = raw_path.decode("ascii").removeprefix("/").removesuffix("/")
+        parts = [unquote(part, errors="strict") for part in text.split("/")] if text else []
     except UnicodeDecodeError:
         raise RegistryError(Code.BAD_REQUEST, "the path is no UTF-8") from None
+    if "" in parts:
+        raise RegistryError(Code.NOT_FOUND, "a name in the path is empty")
     if len(parts) > 2 and parts[0] == CONTEXTS:
-        return Place(tuple(parts[2:]), context_prefix(parts[1]))
+        return Place(tuple(parts[2:]), context_prefix(check_context(parts[1])))
     return Place(tuple(parts), "")
 
 

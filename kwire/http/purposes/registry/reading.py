@@ -25,7 +25,7 @@ WAIT_S = 60.0
 """Of a request, for all that it needs to be read: where the machine has no processor to spare."""
 
 
-class SchemaReading:
+class RegistryReading:
     """See the module."""
 
     def __init__(self, work_s: int = WORK_S) -> None:

@@ -11,7 +11,7 @@ from kwire.client.settings import ConnectionSettings
 from kwire.clock import Random
 from kwire.http.logins import CLIENT_ID
 from kwire.http.purposes.registry.access import Access
-from kwire.http.purposes.registry.reading import SchemaReading
+from kwire.http.purposes.registry.reading import RegistryReading
 from kwire.http.purposes.registry.topic import RegistrySettings, SchemaTopic
 from kwire.http.purposes.registry.writer import Decide, SchemaWriter
 from kwire.schemas.registry.errors import Code, RegistryError
@@ -28,7 +28,7 @@ class RegistryService:
 
     def __init__(self, settings: RegistrySettings, anonymous: str, random: Random) -> None:
         self.topic = SchemaTopic(settings)
-        self.reading = SchemaReading()
+        self.reading = RegistryReading()
         self.writer = SchemaWriter(self.topic, self.reading)
         self._access = Access(settings.topic)
         self._anonymous = anonymous

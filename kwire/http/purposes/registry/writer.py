@@ -26,7 +26,7 @@ from typing import NamedTuple
 from kwire.client.appending import Appending
 from kwire.client.cluster import Cluster, Coordinator
 from kwire.client.errors import ClientError, RequestFailed, check
-from kwire.http.purposes.registry.reading import SchemaReading
+from kwire.http.purposes.registry.reading import RegistryReading
 from kwire.http.purposes.registry.topic import SchemaTopic, named
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
@@ -84,7 +84,7 @@ class _NotKnown(Exception):
 class SchemaWriter:
     """See the module."""
 
-    def __init__(self, topic: SchemaTopic, reading: SchemaReading) -> None:
+    def __init__(self, topic: SchemaTopic, reading: RegistryReading) -> None:
         self._topic = topic
         self._reading = reading
         self._role: _Role | None = None

@@ -43,6 +43,7 @@ from kwire.http.purposes.rest.shapes import (
     GroupOffsets,
     OfGroup,
     Topic,
+    whole,
 )
 from kwire.protocol import uuids
 
@@ -51,7 +52,7 @@ TIMEOUT_MS_MAX = 3_600_000
 INSTANCES_MAX = 64
 TOPICS_MAX = 1000
 
-InstanceId = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
+InstanceId = Annotated[str, whole("[A-Za-z0-9_-]{1,64}")]
 Topics = Annotated[list[Topic], Meta(min_length=1, max_length=TOPICS_MAX)]
 
 

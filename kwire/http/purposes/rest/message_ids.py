@@ -26,7 +26,8 @@ from kwire.clock import Random
 INSTANCE_BYTES = 8
 TAG_BYTES = 16
 COUNT_MAX = 0xFFFF
-ID_CHARACTERS_MAX = 1024
+ID_CHARACTERS_MAX = 2048
+"""Enough for the longest names of a queue and a group, of characters of four bytes."""
 _PLACE = Struct(">IQH")
 
 

@@ -11,7 +11,7 @@ from kwire.client.cluster import Cluster
 from kwire.client.errors import ClientError, RequestFailed
 from kwire.client.fetching import Fetcher
 from kwire.client.offsets import EARLIEST, LATEST, Offsets
-from kwire.client.shared_producer import Sent, size_of
+from kwire.client.shared_producer import Sent
 from kwire.http.purposes.rest.clients import Client
 from kwire.http.purposes.rest.once import (
     IDEMPOTENCY_KEY,
@@ -19,20 +19,17 @@ from kwire.http.purposes.rest.once import (
     IdempotencyKey,
     publish_once,
 )
-from kwire.http.purposes.rest.problems import Offset, Problem, problem_of, throttled
-from kwire.http.purposes.rest.publishing import ACKS, Publishing, batch_bytes
+from kwire.http.purposes.rest.problems import Offset, Problem, problem_of
+from kwire.http.purposes.rest.publishing import ACKS, Publishing, check_sizes
 from kwire.http.purposes.rest.records import Fetched, Messages, from_records, to_records
 from kwire.http.purposes.rest.route import Answered, AnyRoute, Call, Nothing, Reply, Route
 from kwire.http.purposes.rest.shapes import AnOffset, Partition, Topic
 from kwire.protocol.errors import ErrorCode
-from kwire.protocol.records import Record
 
 FETCH_BYTES = 1 << 20
 FETCH_BYTES_MAX = 16 << 20
 WAIT_MS = 500
 WAIT_MS_MAX = 60_000
-ROUGH = 4
-"""No record is so many times as large as it is estimated."""
 NEXT_OFFSET = "next-offset"
 
 MaxBytes = Annotated[int, Meta(ge=1, le=FETCH_BYTES_MAX)]
@@ -99,8 +96,7 @@ async def publish_messages(
 ) -> list[Offset]:
     """Where the messages are, in their order; Problem or ClientError."""
     publishing = client.part(Publishing, Publishing)
-    if publishing.throttled_s > 0:
-        raise throttled(publishing.throttled_s)
+    publishing.check_quota()
     cluster = client.cluster
     count = len((await cluster.topic(topic)).partitions)
     unkeyed = publishing.next_unkeyed() % count
@@ -115,28 +111,6 @@ async def publish_messages(
         return [Offset(index, offset) for offset in only.offsets]
     next_of = {index: iter(one.offsets) for index, one in sent.items()}
     return [Offset(index, next(next_of[index])) for index in placed]
-
-
-def check_sizes(
-    messages: Sequence[Struct],
-    records: dict[int, list[Record]],
-    placed: Sequence[int],
-    limit: int,
-) -> None:
-    """Refuse a message that no batch can hold before any is sent; Problem."""
-    next_of = {index: iter(of_partition) for index, of_partition in records.items()}
-    for at, index in enumerate(placed):
-        record = next(next_of[index])
-        if ROUGH * size_of(record) > limit:
-            size = batch_bytes(record)
-            if size > limit:
-                raise too_large(at, f"{size} bytes are over the topic's max.message.bytes={limit}")
-
-
-def too_large(at: int, why: str) -> Problem:
-    """The message of this index is over `max.message.bytes`."""
-    name = f"messages[{at}]"
-    return Problem(400, "message_too_large", f"{name}: {why}", field=name, index=at)
 
 
 def _refused(sent: dict[int, Sent], placed: Sequence[int]) -> Problem:

@@ -9,13 +9,15 @@ from typing import Annotated, TypeAlias
 import msgspec
 from msgspec import Meta
 
+from kwire.client.errors import RequestFailed
 from kwire.client.idempotency.key_records import KEY_CHARACTERS_MAX, digest_of
 from kwire.client.idempotency.publisher import KeyedPublisher, KeyUsed
 from kwire.client.producer import Outgoing
 from kwire.http.purposes.rest.clients import Client
-from kwire.http.purposes.rest.problems import Offset, Problem
-from kwire.http.purposes.rest.publishing import Publishing
+from kwire.http.purposes.rest.problems import Offset, Problem, throttled
+from kwire.http.purposes.rest.publishing import Publishing, check_sizes
 from kwire.http.purposes.rest.records import Message, to_records
+from kwire.protocol.errors import ErrorCode
 
 IDEMPOTENCY_KEY = "Idempotency-Key"
 REPLAYED = "idempotent-replayed"
@@ -55,6 +57,12 @@ class Once:
         self._used_s = self._client.loop.time()
         return self._publisher
 
+    def check_quota(self) -> None:
+        """Problem 429 while the producer's quota holds back what is sent."""
+        wait_s = self._publisher.throttled_until_s - self._client.loop.time()
+        if wait_s > 0:
+            raise throttled(wait_s)
+
     def check(self, now_s: float) -> None:
         """Forget what is known of keys: who publishes with one again reads them again."""
         if not self.is_busy and now_s - self._used_s > IDLE_S:
@@ -75,9 +83,15 @@ async def publish_once(
 ) -> tuple[list[Offset], bool]:
     """Where the messages are, in their order, and whether they were before; Problem or
     ClientError."""
-    cluster = client.cluster
+    cluster, publishing, once = (
+        client.cluster,
+        client.part(Publishing, Publishing),
+        client.part(Once, Once),
+    )
+    publishing.check_quota()
+    once.check_quota()
     count = len((await cluster.topic(topic)).partitions)
-    unkeyed = client.part(Publishing, Publishing).next_unkeyed() % count
+    unkeyed = publishing.next_unkeyed() % count
     records, placed = to_records(messages, count, unkeyed, cluster.clock.wall_ms())
     next_of = {index: iter(of_partition) for index, of_partition in records.items()}
     outgoing: list[Outgoing] = []
@@ -86,10 +100,16 @@ async def publish_once(
         headers = tuple(record.headers)
         outgoing.append(Outgoing(record.key, record.value, headers, record.timestamp, index))
     body = digest_of(topic.encode(), msgspec.json.encode(messages))
-    publisher = client.part(Once, Once).publisher
+    limit = await publishing.limit(topic)
     try:
         async with asyncio.timeout(TIMEOUT_S):
-            published = await publisher.publish(topic, outgoing, key, body)
+            published = await once.publisher.publish(
+                topic, outgoing, key, body, batch_bytes_max=limit
+            )
+    except RequestFailed as error:
+        if error.code == ErrorCode.MESSAGE_TOO_LARGE:  # of a key that was used it is no matter
+            check_sizes(messages, records, placed, limit)
+        raise
     except KeyUsed as error:
         raise Problem(422, "idempotency_key_used", str(error), header=IDEMPOTENCY_KEY) from None
     except TimeoutError:

@@ -6,10 +6,15 @@ quota, and reads nothing that is behind it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+
 from kwire.client.configs import Configs, Resource
 from kwire.client.errors import ClientError
-from kwire.client.shared_producer import SharedProducer
+from kwire.client.shared_producer import SharedProducer, size_of
 from kwire.http.purposes.rest.clients import Client
+from kwire.http.purposes.rest.problems import Problem, throttled
 from kwire.protocol.records import Record
 from kwire.protocol.records.build import encode_record
 from kwire.protocol.records.header import HEADER_SIZE
@@ -18,6 +23,8 @@ ACKS = {"0": 0, "1": 1, "all": -1}
 MAX_MESSAGE_BYTES = "max.message.bytes"
 LIMIT_KEPT_S = 30.0
 NO_LIMIT = 2**31
+ROUGH = 4
+"""No record is so many times as large as it is estimated."""
 
 
 class Publishing:
@@ -48,6 +55,11 @@ class Publishing:
         """How long the producer's quota holds back what is sent."""
         until_s = max((one.throttled_until_s for one in self._producers.values()), default=0.0)
         return max(0.0, until_s - self._client.loop.time())
+
+    def check_quota(self) -> None:
+        """Problem 429 while the producer's quota holds back what is sent."""
+        if self.throttled_s > 0:
+            raise throttled(self.throttled_s)
 
     async def limit(self, topic: str) -> int:
         """The topic's `max.message.bytes`; NO_LIMIT where the caller may not know it: the broker
@@ -87,3 +99,25 @@ class Publishing:
 def batch_bytes(record: Record) -> int:
     """The size of a batch of this record alone."""
     return HEADER_SIZE + len(encode_record(0, 0, record.key, record.value, record.headers))
+
+
+def check_sizes(
+    messages: Sequence[Struct],
+    records: Mapping[int, Sequence[Record]],
+    placed: Sequence[int],
+    limit: int,
+) -> None:
+    """Refuse a message that no batch can hold before any is sent; Problem."""
+    next_of = {index: iter(of_partition) for index, of_partition in records.items()}
+    for at, index in enumerate(placed):
+        record = next(next_of[index])
+        if ROUGH * size_of(record) > limit:
+            size = batch_bytes(record)
+            if size > limit:
+                raise too_large(at, f"{size} bytes are over the topic's max.message.bytes={limit}")
+
+
+def too_large(at: int, why: str) -> Problem:
+    """The message of this index is over `max.message.bytes`."""
+    name = f"messages[{at}]"
+    return Problem(400, "message_too_large", f"{name}: {why}", field=name, index=at)

@@ -13,12 +13,12 @@ from typing import Annotated, TypeVar
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from kwire.client.errors import ClientError
-from kwire.client.producer import Outgoing, Producer
 from kwire.client.share_consumer import Delivered
-from kwire.http.purposes.rest.clients import Client
 from kwire.http.purposes.rest.message_ids import ID_CHARACTERS_MAX, Delivery, Foreign, NoId
+from kwire.http.purposes.rest.messages import publish_messages
 from kwire.http.purposes.rest.problems import Problem
 from kwire.http.purposes.rest.queue_members import Member, Members, Saying
+from kwire.http.purposes.rest.records import Message as Published
 from kwire.http.purposes.rest.route import Answered, AnyRoute, Call, Nothing, Reply, Route
 from kwire.http.purposes.rest.shapes import Group, Topic
 
@@ -88,31 +88,18 @@ class Renewed(Struct, frozen=True, rename="camel"):
     lock_ms: int
 
 
-class _Posting:
-    """A caller's producer for queues (a `Part` of its client)."""
-
-    is_busy = False
-
-    def __init__(self, client: Client) -> None:
-        self.producer = Producer(client.cluster)
-
-    def check(self, now_s: float) -> None:
-        """It keeps nothing that grows old."""
-
-    async def close(self) -> None:
-        """It has nothing of its own."""
-
-
 async def post(call: Call[Nothing, Sent]) -> Reply:
     """Keep a message; the answer comes when all replicas in sync have it."""
     sent = call.body
-    producer = call.client.part(_Posting, _Posting).producer
-    record = Outgoing(
-        key=None if sent.key is None else sent.key.encode(),
-        value=sent.body.encode(),
-        headers=tuple((name, value.encode()) for name, value in sent.headers.items()),
-    )
-    (kept,) = await producer.send(sent.queue, [record])
+    message = Published(sent.body.encode(), sent.key, dict(sent.headers))
+    try:
+        (kept,) = await publish_messages(call.client, sent.queue, [message], "all")
+    except Problem as problem:
+        told = problem.told
+        if told.index is not UNSET:
+            told.message = told.message.replace(f"{told.field}: ", "body: ", 1)
+            told.field, told.index = "body", UNSET
+        raise
     return Reply(200, Place(sent.queue, kept.partition, kept.offset))
 
 
@@ -247,7 +234,7 @@ ROUTES: list[AnyRoute] = [
         parameters=Nothing,
         body=Sent,
         answers={200: Answered(Place, "It is kept by all replicas in sync.")},
-        refusals=(404,),
+        refusals=(404, 429),
     ),
     Route(
         "GET",

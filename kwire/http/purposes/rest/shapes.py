@@ -15,8 +15,15 @@ INT64_MAX = 2**63 - 1
 LIST_MAX = 10_000
 BASE64 = r"^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
 
-Topic: TypeAlias = Annotated[str, Meta(pattern=r"^[a-zA-Z0-9._-]{1,249}$")]
-Group: TypeAlias = Annotated[str, Meta(pattern=r"^[^/]{1,249}$")]
+
+def whole(pattern: str) -> Meta:
+    """A text that is this from its first character to its last, to Python, whose `$` takes a line
+    feed behind it, and to JSON Schema, which has no other."""
+    return Meta(pattern=rf"^{pattern}$(?!\n)")
+
+
+Topic: TypeAlias = Annotated[str, whole("[a-zA-Z0-9._-]{1,249}")]
+Group: TypeAlias = Annotated[str, whole("[^/]{1,249}")]
 Partition: TypeAlias = Annotated[int, Meta(ge=0, le=INT32_MAX)]
 AnOffset: TypeAlias = Annotated[int, Meta(ge=0, le=INT64_MAX)]
 Base64: TypeAlias = Annotated[bytes, Meta(extra_json_schema={"pattern": BASE64})]

@@ -23,9 +23,9 @@ from kwire.client.transactional_producer import TransactionalProducer
 from kwire.http.purposes.rest.clients import Client
 from kwire.http.purposes.rest.expiring import Expiring
 from kwire.http.purposes.rest.groups import by_partition, check_partitions
-from kwire.http.purposes.rest.messages import Published, check_sizes
+from kwire.http.purposes.rest.messages import Published
 from kwire.http.purposes.rest.problems import Offset, Problem, throttled
-from kwire.http.purposes.rest.publishing import Publishing
+from kwire.http.purposes.rest.publishing import Publishing, check_sizes
 from kwire.http.purposes.rest.records import Messages, to_records
 from kwire.http.purposes.rest.route import (
     Answered,
@@ -44,15 +44,17 @@ from kwire.http.purposes.rest.shapes import (
     GroupOffset,
     GroupOffsets,
     Topic,
+    whole,
 )
 from kwire.protocol.records import Record
+from kwire.protocol.records.header import HEADER_SIZE
 
 TIMEOUT_MS = 60_000
 TIMEOUT_MS_MAX = 900_000
 TRANSACTIONS_MAX = 1000
 INT16_MAX = 2**15 - 1
 
-TransactionalId = Annotated[str, Meta(pattern=r"^[^/]{1,249}$")]
+TransactionalId = Annotated[str, whole("[^/]{1,249}")]
 ProducerId = Annotated[int, Meta(ge=0, le=INT64_MAX)]
 Epoch = Annotated[int, Meta(ge=0, le=INT16_MAX)]
 
@@ -206,7 +208,8 @@ async def send(call: Call[OfTransaction, SendInTransaction]) -> Reply:
     unkeyed = publishing.next_unkeyed() % count
     now_ms = client.cluster.clock.wall_ms()
     records, placed = to_records(body.messages, count, unkeyed, now_ms)
-    check_sizes(body.messages, records, placed, await publishing.limit(body.topic))
+    limit = await publishing.limit(body.topic)
+    check_sizes(body.messages, records, placed, limit)
     offsets: dict[int, list[int]] = {}
     async with _of(client).written(name, body.producer_id, body.producer_epoch) as producer:
         wait_s = max(publishing.throttled_s, producer.throttled_until_s - client.loop.time())
@@ -214,7 +217,7 @@ async def send(call: Call[OfTransaction, SendInTransaction]) -> Reply:
             raise throttled(wait_s)
         for index, of_partition in records.items():
             offsets[index] = []
-            for batch in _batches(of_partition):
+            for batch in _batches(of_partition, min(limit, BATCH_BYTES)):
                 outgoing = [Outgoing(one.key, one.value, tuple(one.headers)) for one in batch]
                 for at, one in enumerate(batch):
                     outgoing[at] = outgoing[at]._replace(timestamp=one.timestamp)
@@ -224,14 +227,14 @@ async def send(call: Call[OfTransaction, SendInTransaction]) -> Reply:
     return Reply(200, Published([Offset(index, next(next_of[index])) for index in placed]))
 
 
-def _batches(records: list[Record]) -> list[list[Record]]:
+def _batches(records: list[Record], bytes_max: int) -> list[list[Record]]:
     found: list[list[Record]] = [[]]
-    size = 0
+    size = HEADER_SIZE
     for record in records:
         size += size_of(record)
-        if found[-1] and size > BATCH_BYTES:
+        if found[-1] and size > bytes_max:
             found.append([])
-            size = size_of(record)
+            size = HEADER_SIZE + size_of(record)
         found[-1].append(record)
     return found
 

@@ -2,7 +2,8 @@
 
 Errors, their places and texts as Apache Kafka 4.4 gives them: per topic, all others of the request
 go on; `validate_only` answers the same and changes nothing. Order of a topic's records: the topic,
-its configs, ClearElr when min.insync.replicas is among them, its partitions.
+its configs, ClearElr when min.insync.replicas is among them, its partitions. Many topics are
+decided in slices; each topic's records are in one.
 """
 
 from __future__ import annotations
@@ -15,7 +16,14 @@ from kwire.kraft.controller import new_partitions
 from kwire.kraft.controller.context import ControllerContext
 from kwire.kraft.controller.placement import place
 from kwire.kraft.controller.requests import configs
-from kwire.kraft.controller.results import Records, Result, put_error, text_of
+from kwire.kraft.controller.results import (
+    Records,
+    Result,
+    Slices,
+    at_once,
+    put_error,
+    text_of,
+)
 from kwire.kraft.controller.state import BROKER, MAX_RECORDS_PER_USER_OPERATION, ControllerState
 from kwire.kraft.controller.topic_names import METADATA_TOPIC, check_name
 from kwire.kraft.images.topics import PartitionImage
@@ -24,11 +32,37 @@ from kwire.protocol import uuids
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.security.acl import CLUSTER_NAME, Operation, ResourceType
 
+SLICE_RECORDS, SLICE_DELETED = 100, 50
+"""A slice is about 3 ms: so many records of new topics, or topics that go."""
+
 
 def create_topics(
     state: ControllerState, request: m.CreateTopicsRequest, context: ControllerContext, now_ms: int
 ) -> Result[m.CreateTopicsResponse]:
     """Answer a CreateTopicsRequest (versions 2-7)."""
+    return at_once(_creation(state, request, context))
+
+
+def create_in_slices(
+    state: ControllerState, request: m.CreateTopicsRequest, context: ControllerContext
+) -> Slices[m.CreateTopicsResponse] | None:
+    """The same of many partitions, topic by topic; None where it is small, or may be too large."""
+    count = 0
+    for topic in request.topics:
+        partitions = len(topic.assignments) or topic.num_partitions
+        if partitions == -1:
+            partitions = state.config.num_partitions
+        count += 1 + max(0, partitions)
+        if topic.configs:
+            count += len(topic.configs) + 1  # ClearElr
+    if not SLICE_RECORDS < count <= MAX_RECORDS_PER_USER_OPERATION:
+        return None
+    return _creation(state, request, context)
+
+
+def _creation(
+    state: ControllerState, request: m.CreateTopicsRequest, context: ControllerContext
+) -> Slices[m.CreateTopicsResponse]:
     names: dict[str, int] = {}
     for topic in request.topics:
         names[topic.name] = names.get(topic.name, 0) + 1
@@ -53,13 +87,16 @@ def create_topics(
         except KafkaError as error:
             result = m.CreateTopicsResponse.CreatableTopicResult(name=topic.name)
             results.append(put_error(result, error))
+        if len(records) >= SLICE_RECORDS:
+            yield [] if request.validate_only else records
+            records = []
     for name, count in names.items():
         refused = _refused(name, count, may_create)
         if refused is not None:
             result = m.CreateTopicsResponse.CreatableTopicResult(name=name)
             results.append(put_error(result, refused))
-    response = m.CreateTopicsResponse(topics=results)
-    return ([] if request.validate_only else records), response
+    yield [] if request.validate_only else records
+    return m.CreateTopicsResponse(topics=results)
 
 
 def _refused(name: str, count: int, may_create: Callable[[str], bool]) -> KafkaError | None:
@@ -305,6 +342,22 @@ def delete_topics(
     state: ControllerState, request: m.DeleteTopicsRequest, context: ControllerContext, now_ms: int
 ) -> Result[m.DeleteTopicsResponse]:
     """Answer a DeleteTopicsRequest (versions 1-6), by name and from 6 also by id."""
+    return at_once(_deletion(state, request, context))
+
+
+def delete_in_slices(
+    state: ControllerState, request: m.DeleteTopicsRequest, context: ControllerContext
+) -> Slices[m.DeleteTopicsResponse] | None:
+    """The same of many topics; None where it is small, or may be too large."""
+    count = len(request.topic_names or ()) + len(request.topics or ())
+    if not SLICE_DELETED < count <= MAX_RECORDS_PER_USER_OPERATION:
+        return None
+    return _deletion(state, request, context)
+
+
+def _deletion(
+    state: ControllerState, request: m.DeleteTopicsRequest, context: ControllerContext
+) -> Slices[m.DeleteTopicsResponse]:
     if not state.config.delete_topic_enable:
         if context.api_version < 3:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "Topic deletion is disabled.")
@@ -322,15 +375,28 @@ def delete_topics(
     for name in work.names:
         _choose_by_name(state, work, name, allowed)
     records: Records = []
+    partitions = 0
     for topic_id, name in work.chosen.items():
+        topic = state.image.topics.by_id.get(topic_id)
+        if topic is None:  # another request has deleted it between two slices
+            if name in work.names:
+                work.answer(name, uuids.ZERO, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            else:
+                work.answer(None, topic_id, ErrorCode.UNKNOWN_TOPIC_ID)
+            continue
         try:
-            context.apply_partition_quota(len(state.image.topics.by_id[topic_id].partitions))
+            context.apply_partition_quota(len(topic.partitions))
         except KafkaError as error:
             work.answer(name, topic_id, ErrorCode(error.code), text_of(error))
             continue
         records.append((m.RemoveTopicRecord(topic_id=topic_id), 0))
         work.answer(name, topic_id, ErrorCode.NONE)
-    return records, m.DeleteTopicsResponse(responses=work.responses)
+        partitions += len(topic.partitions)
+        if len(records) >= SLICE_DELETED or partitions >= SLICE_RECORDS:
+            yield records
+            records, partitions = [], 0
+    yield records
+    return m.DeleteTopicsResponse(responses=work.responses)
 
 
 def _choose_by_id(

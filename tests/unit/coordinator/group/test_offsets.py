@@ -57,6 +57,42 @@ def test_open_transactions_survive_a_reload() -> None:
     assert world.offset() == 9
 
 
+def test_what_is_answered_in_slices_is_of_one_moment() -> None:
+    """A transaction that ends between two slices is told in all partitions, or in none."""
+    world = GroupWorld()
+    world.commit(5)
+    world.commit(6, partition=1)
+    asked = m.OffsetFetchRequest.OffsetFetchRequestGroup(group_id="g", topics=None)
+    found = world.now(world.coordinator.fetch_offsets(asked, False))
+    before = found.answer()
+    for partition in range(3):
+        world.commit_in_transaction(9, 1, partition=partition)
+    end(world, 1, True)
+    assert found.answer() == before
+    assert world.offset() == 9
+
+
+def test_many_topics_are_told_to_some_shards_in_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = GroupWorld()
+    world.commit(5, topic_id=b"t" * 16)
+    runtime = world.coordinator.runtime
+    led, written = list(range(25)), list[int]()
+    monkeypatch.setattr(runtime, "partitions", lambda: led)
+    monkeypatch.setattr(runtime, "write", lambda partition, operation: written.append(partition))
+    slices = []
+    for _ in world.coordinator.follow_topics({"t": b"t" * 16}):
+        slices.append(list(written))
+        written.clear()
+        if len(slices) == 1:
+            led = [3, *range(5, 27)]  # what is led changes in between
+    assert slices[0] == [each for each in range(10) for _ in range(2)]
+    assert [len(each) for each in slices] == [20, 20, 14]
+    assert sorted({each for told in slices for each in told}) == list(range(27))
+    monkeypatch.undo()
+    list(world.coordinator.follow_topics({"t": b"t" * 16}))
+    assert world.offset() == -1
+
+
 def test_the_later_record_counts_not_the_later_marker() -> None:
     world = GroupWorld()
     world.commit_in_transaction(1, 1)

@@ -10,12 +10,15 @@ import pytest
 
 pytest.importorskip("msgspec")
 
+import msgspec
+
 from kwire.client.errors import ClientError
 from kwire.client.share_consumer import Delivered, Unacknowledged
 from kwire.clock import SystemRandom
 from kwire.http.purposes.rest.message_ids import Delivery, Foreign, MessageIds, NoId
 from kwire.http.purposes.rest.problems import Problem
 from kwire.http.purposes.rest.queue_members import IDLE_S, LEFT_S, Member, Members, Saying
+from kwire.http.purposes.rest.queues import OfMessage
 from kwire.protocol.records import Record
 
 DELIVERY = Delivery("jobs", "workers", 3, 2**40, 2)
@@ -29,6 +32,12 @@ def test_an_id_is_read_by_whom_it_was_made_for_and_by_nobody_else() -> None:
         ids.read(text, b"bob")
     with pytest.raises(Foreign):
         others.read(text, b"alice")
+
+
+def test_an_id_of_the_longest_names_can_be_sent_back() -> None:
+    longest = DELIVERY._replace(queue="q" * 249, group="\U00010000" * 249)
+    text = MessageIds(SystemRandom()).made(longest, b"alice")
+    assert msgspec.convert({"messageId": text}, OfMessage).message_id == text
 
 
 def test_no_part_of_an_id_can_be_another() -> None:

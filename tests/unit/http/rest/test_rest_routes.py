@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 pytest.importorskip("msgspec")
 
+import msgspec
 from msgspec import inspect
 
 from kwire.http.purposes.rest.calls import ROUTES
+from kwire.http.purposes.rest.instances import InstanceId
 from kwire.http.purposes.rest.openapi import described, document, operation_id, page
 from kwire.http.purposes.rest.problems import Problem
 from kwire.http.purposes.rest.records import (
@@ -21,6 +24,9 @@ from kwire.http.purposes.rest.records import (
     to_records,
 )
 from kwire.http.purposes.rest.route import AnyRoute
+from kwire.http.purposes.rest.shapes import Group, Topic
+from kwire.http.purposes.rest.transactions import TransactionalId
+from kwire.http.purposes.rest.v3 import records as v3_records
 from kwire.protocol.records import Record
 
 
@@ -132,3 +138,20 @@ def test_a_key_that_is_no_text_is_shown_apart() -> None:
     shown = from_record(Record(7, 1, b"\xff", None, [(b"\xff", b"v")]))
     assert (shown.key, shown.key_base64, shown.value) == (None, b"\xff", None)
     assert shown.headers == {"\ufffd": "v"}
+
+
+@pytest.mark.parametrize("kind", [Topic, Group, InstanceId, TransactionalId])
+def test_a_line_feed_behind_a_name_is_no_part_of_it(kind: type[str]) -> None:
+    longest = "a" * (64 if kind is InstanceId else 249)
+    assert msgspec.convert(longest, kind) == longest
+    for text in (f"{longest}\n", "", "a/b"):
+        with pytest.raises(msgspec.ValidationError):
+            msgspec.convert(text, kind)
+
+
+@pytest.mark.parametrize("milliseconds", range(1_700_000_000_000, 1_700_000_000_100))
+def test_a_record_of_v3_has_the_millisecond_of_its_timestamp(milliseconds: int) -> None:
+    moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=milliseconds)
+    placed = v3_records._placed(json.dumps({"timestamp": moment.isoformat()}), 1, 0, 0)
+    assert placed.record.timestamp == milliseconds
+    assert v3_records._placed("{}", 1, 0, milliseconds).record.timestamp == milliseconds

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Literal, TypeAlias
 
 import msgspec
@@ -26,6 +26,7 @@ from kwire.http.purposes.rest.shapes import Base64
 from kwire.http.purposes.rest.v3.failures import as_v3, failure_of
 from kwire.http.purposes.rest.v3.links import links_of
 from kwire.http.purposes.rest.v3.shapes import OfClusterTopic, Partition
+from kwire.json_numbers import refused
 from kwire.protocol.records import Record
 from kwire.protocol.records.partitioner import partition_of
 
@@ -33,6 +34,7 @@ TAG = "v3: records"
 RECORDS_MAX = 10_000
 HEADERS_MAX = 256
 UNPROCESSABLE = 422
+EPOCH = datetime.fromtimestamp(0, UTC)
 WITH_SCHEMA = ("AVRO", "JSONSCHEMA", "PROTOBUF")
 Type: TypeAlias = Literal["BINARY", "JSON", "STRING", "AVRO", "JSONSCHEMA", "PROTOBUF"]
 
@@ -100,13 +102,9 @@ class _Wrong(Exception):
     """A record is not as it should be."""
 
 
-def _no_number(text: str) -> float:
-    raise ValueError(f"{text} is no JSON")
-
-
 def documents(raw: bytes) -> list[str]:
     """The JSON documents that stand behind each other; Problem where they are none."""
-    decoder = json.JSONDecoder(parse_constant=_no_number)
+    decoder = json.JSONDecoder(parse_constant=refused)
     found: list[str] = []
     try:
         text = raw.decode()
@@ -171,8 +169,8 @@ def _placed(text: str, partitions: int, unkeyed: int, now_ms: int) -> _Placed:
         index = unkeyed if key is None else partition_of(key, partitions)
     elif index >= partitions:
         raise _Wrong(f"partition_id: expected less than {partitions}, got {index}")
-    timestamp = asked.timestamp or datetime.fromtimestamp(now_ms / 1000, UTC)
-    timestamp_ms = int(timestamp.timestamp() * 1000)
+    timestamp = asked.timestamp or EPOCH + timedelta(milliseconds=now_ms)
+    timestamp_ms = (timestamp - EPOCH) // timedelta(milliseconds=1)
     if timestamp_ms < 0:
         raise _Wrong("timestamp: it is before 1970")
     headers = [(one.name, one.value) for one in asked.headers or []]
@@ -231,8 +229,10 @@ async def produce(call: Call[OfClusterTopic, Documents]) -> Reply:
         message = "Payload error. Request body is empty. Data is required."
         raise Problem(UNPROCESSABLE, "invalid_body", message)
     cluster = call.client.cluster
+    publishing = call.client.part(Publishing, Publishing)
+    publishing.check_quota()
     count = len((await cluster.topic(asked.topic_name)).partitions)
-    unkeyed = call.client.part(Publishing, Publishing).next_unkeyed() % count
+    unkeyed = publishing.next_unkeyed() % count
     now_ms = cluster.clock.wall_ms()
     found: list[_Placed | str] = []
     for text in texts:
@@ -263,6 +263,6 @@ def routes(prefix: str) -> list[AnyRoute]:
             body=Documents,
             document=ProduceRequest,
             answers={200: Answered(ProduceResponse, "A report for each record.")},
-            refusals=(404, 422),
+            refusals=(404, 422, 429),
         )
     ]
