@@ -11,8 +11,9 @@ up to the first size, the jobs run, then up to the next. Every figure is printed
 CPU is that of the job's whole process tree (driver, JVM, Python workers) to its end, and beside it
 that of the broker or brokers. `segments` reads a data directory from the page cache to nowhere;
 it and `archive` are what everything else is made of. `plain` is what Spark itself does between the
-two: `format("kafka")` to Parquet files, compressed as the archive's. `--rounds` alternate, so that
-what else a machine does meets all jobs.
+two: `format("kafka")` to Parquet files, compressed as the archive's, with all columns and headers,
+compiled as Java does by default; `alike` is the same with the JVM options that the jobs have.
+`--rounds` alternate, so that what else a machine does meets all jobs.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ RECORD_BYTES = 1000
 PARTITIONS = 4
 TOPIC = "bench"
 PR_SET_CHILD_SUBREAPER = 36
+SPARKS_OWN = ["spark.driver.extraJavaOptions=-XX:+IgnoreUnrecognizedVMOptions"]
 
 
 def fill(bootstrap: str, size_bytes: int) -> int:
@@ -136,11 +138,12 @@ def read_segments(folder: str, master: str) -> int:
     return 0
 
 
-def write_plain(bootstrap: str, folder: str, master: str, jars: str) -> int:
-    """A topic to Parquet files by Spark alone."""
+def write_plain(bootstrap: str, folder: str, master: str, jars: str, alike: bool) -> int:
+    """A topic to Parquet files by Spark alone; `alike`: with the settings of the jobs."""
     from kwire.spark.session import open_session
 
-    options = argparse.Namespace(master=master, jars=jars, spark_conf=[])
+    own = [] if alike else SPARKS_OWN
+    options = argparse.Namespace(master=master, jars=jars, spark_conf=own)
     spark = open_session(options, "plain", needs_kafka=True)
     reader = spark.read.format("kafka").option("kafka.bootstrap.servers", bootstrap)
     frame = reader.option("subscribe", TOPIC).option("includeHeaders", "true").load()
@@ -179,6 +182,7 @@ class Bench:
         jobs: dict[str, Callable[[], tuple[list[str], list[Broker]]]] = {
             "archive": self.archive,
             "plain": self.plain,
+            "alike": self.alike,
             "segments": self.segments,
             "audit": self.audit,
             "replay": self.replay,
@@ -261,6 +265,10 @@ class Bench:
         line += ["--read", str(self.folder / "plain"), "--master", self.options.master]
         return line + ["--jars", self.options.jars], [self.broker]
 
+    def alike(self) -> tuple[list[str], list[Broker]]:
+        line, brokers = self.plain()
+        return [*line, "--alike"], brokers
+
     def segments(self) -> tuple[list[str], list[Broker]]:
         data = str(self.folder / "data")
         return [sys.executable, __file__, "--read", data, "--master", self.options.master], []
@@ -301,9 +309,10 @@ def main() -> int:
     parser.add_argument("--out", help="append the rows as JSON lines here")
     parser.add_argument("--read", metavar="DIR", help="only read these segment files")
     parser.add_argument("--plain", metavar="HOST:PORT", help="only write the topic there")
+    parser.add_argument("--alike", action="store_true", help="with the settings of the jobs")
     options = parser.parse_args()
     if options.plain:
-        return write_plain(options.plain, options.read, options.master, options.jars)
+        return write_plain(options.plain, options.read, options.master, options.jars, options.alike)
     if options.read:
         return read_segments(options.read, options.master)
     Bench(options).run()

@@ -17,7 +17,7 @@ import hashlib
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from kwire.clock import SystemRandom
+from kwire.clock import SystemClock, SystemRandom
 from kwire.spark import lake
 from kwire.spark.archive_source import parse_time
 from kwire.spark.batching import (
@@ -68,6 +68,7 @@ from kwire.spark.usage import FinalError, UsageError
 from kwire.spark.watching import Watch
 
 RETRY_PAUSE_S = 2.0
+DAY_MS = 86_400_000
 COMPRESSIONS = ("zstd", "snappy", "gzip", "lz4", "none")
 
 
@@ -353,6 +354,7 @@ class Archiver:
         from pyspark import StorageLevel
         from pyspark.sql import functions as f
 
+        # Each range comes in the order of its offsets.
         frame = read_ranges(
             self.spark,
             self.options.bootstrap,
@@ -362,14 +364,14 @@ class Archiver:
             tasks_min=self.options.tasks,
             fail_on_loss=not self.options.allow_gaps,
             shares_tasks=True,
+            newer_source=self.decoding is None,
         )
-        frame = frame.withColumn("date", f.date_format("timestamp", "yyyy-MM-dd")).withColumn(
-            "leaderEpoch", f.lit(None).cast("int")
-        )
+        frame = frame.withColumn("date", _date()).withColumn("leaderEpoch", f.lit(None).cast("int"))
         columns = [name for name in lake.RECORD_COLUMNS if name != "topic"]
-        frame = _in_order(frame.select(*columns, "date"))
+        frame = frame.select(*columns, "date")
         if self.decoding is None:
             return Added(records(frame), [])
+        frame = _in_order(frame)
         schema = f"{_fields(frame)}, {self.decoding.checked_schema}"
         checked = frame.mapInArrow(self.decoding.check_batches, schema).persist(
             StorageLevel.DISK_ONLY
@@ -396,6 +398,18 @@ def by_topic(ranges: Ranges) -> dict[str, dict[int, tuple[int, int]]]:
     for (topic, number), limits in sorted(ranges.items()):
         found.setdefault(topic, {})[number] = limits
     return found
+
+
+def _date() -> Any:
+    """The day of a record (UTC) as text. Most come of today: for these no time is formatted."""
+    from pyspark.sql import functions as f
+
+    begin = SystemClock().wall_ms() // DAY_MS * DAY_MS
+    today = datetime.datetime.fromtimestamp(begin / 1000, datetime.UTC).strftime("%Y-%m-%d")
+    time = f.col("timestamp")
+    first, behind = (f.timestamp_millis(f.lit(at)) for at in (begin, begin + DAY_MS))
+    is_today = (time >= first) & (time < behind)
+    return f.when(is_today, f.lit(today)).otherwise(f.date_format(time, "yyyy-MM-dd"))
 
 
 def _in_order(frame: Any) -> Any:

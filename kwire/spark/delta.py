@@ -35,6 +35,10 @@ LISTING = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
 # For each core.
 LISTING_TASKS = 4
 PREFIX_SETTING = "spark.databricks.delta.testOnly.dataFileNamePrefix"
+# Folders that a task writes to at a time. Rows of one more make the writer sort what is left, by
+# folder: else it sorts all rows, which mostly are of one or two days and a partition.
+OPEN_FOLDERS_SETTING = "spark.sql.maxConcurrentOutputFileWriters"
+OPEN_FOLDERS = 2
 # Names of committed files that a session keeps in memory.
 NAMES_MAX = 100_000
 # How many `DeltaOperations.Write` has beside the mode.
@@ -355,6 +359,7 @@ class DeltaTransaction:
         spark = self.table.spark
         conf = spark._jsparkSession.sessionState().conf()
         conf.setConfString(PREFIX_SETTING, prefix)
+        conf.setConfString(OPEN_FOLDERS_SETTING, str(OPEN_FOLDERS))
         conf.setConfString("spark.sql.parquet.compression.codec", codec)
         self._added = self.table._call(lambda: self._transaction.writeFiles(frame._jdf))
         found = self.table._jvm.scala.jdk.javaapi.CollectionConverters.asJava(self._added)

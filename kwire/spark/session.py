@@ -39,6 +39,13 @@ DELTA_SETTINGS = {
     "spark.databricks.delta.allFilesInCrc.enabled": "false",
 }
 LOCAL_SHUFFLE_PARTITIONS = 8
+# The second compiler takes what ran ten times as often as by default: of a job of a minute it is
+# else the dearest part, for code that hardly runs again (docs/adr/0048).
+COMPILING = (
+    "-XX:+IgnoreUnrecognizedVMOptions -XX:Tier4InvocationThreshold=50000 "
+    "-XX:Tier4MinInvocationThreshold=20000 -XX:Tier4CompileThreshold=150000 "
+    "-XX:Tier4BackEdgeThreshold=400000"
+)
 # An Arrow batch of large records: whichever of records and bytes is reached first ends it.
 ARROW_BATCH_BYTES = 16 << 20
 # A task holds what it reads at a time of a file: at most so many records.
@@ -320,6 +327,7 @@ def _own_settings(
         settings["spark.sql.shuffle.partitions"] = str(LOCAL_SHUFFLE_PARTITIONS)
         # Of the log of a table; Delta's own default are 50, a task each.
         settings["spark.databricks.delta.snapshotPartitions"] = "2"
+        settings["spark.driver.extraJavaOptions"] = COMPILING
         settings["spark.driver.host"] = "127.0.0.1"
         settings["spark.driver.bindAddress"] = "127.0.0.1"
         # Else Spark warns of a host whose own name means the loopback address.

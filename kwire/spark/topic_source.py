@@ -22,6 +22,10 @@ CONSUMER = {"fetch.max.wait.ms": "5"}
 SMALL_RECORDS = 20_000
 # A task's consumers stay open to its end: it reads so many ranges at most.
 SHARED_RANGES_MAX = 32
+# Sources of which Spark has an older form and takes that. Its own list has kafka too, whose older
+# form makes an object of each value and turns that back.
+OLDER_SOURCES = "spark.sql.sources.useV1SourceList"
+OLDER_SOURCES_BUT_KAFKA = "avro,csv,json,orc,parquet,text"
 CONSUMER_OFFSETS = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
 INTERNAL = "__"
 # Spark counts microseconds in 64 bits.
@@ -109,11 +113,13 @@ def read_ranges(
     tasks_min: int = 0,
     fail_on_loss: bool = True,
     shares_tasks: bool = False,
+    newer_source: bool = False,
 ) -> Any:
     """A frame of the records in the ranges, with headers; one task a partition or more.
 
     Records that are gone fail the query unless `fail_on_loss` is false. `shares_tasks`: a task
     reads several ranges, one behind the other, where they are small (`task_groups`).
+    `newer_source`: by Spark's newer form of its Kafka source.
     """
     if any(topic.startswith(INTERNAL) for topic, _ in ranges):
         # The connector finds internal topics only where it asks a consumer for offsets. Queries
@@ -141,7 +147,15 @@ def read_ranges(
         )
         if tasks_min > len(chosen):
             reader = reader.option("minPartitions", str(tasks_min))
-        return reader.load()
+        if not newer_source:
+            return reader.load()
+        # The form is chosen here; the session may be others' too.
+        before = spark.conf.get(OLDER_SOURCES)
+        spark.conf.set(OLDER_SOURCES, OLDER_SOURCES_BUT_KAFKA)
+        try:
+            return reader.load()
+        finally:
+            spark.conf.set(OLDER_SOURCES, before)
 
     if not shares_tasks or tasks_min > len(ranges):
         return read(ranges, tasks_min)

@@ -74,11 +74,11 @@ def test_archive_survives_kills_of_driver_and_broker(
 def test_archive_of_many_small_partitions_survives_a_kill(
     broker: Broker, run: Run, spark: Any, jars: str, lake: str, tmp_path: pathlib.Path
 ) -> None:
-    """A hundred partitions of fifteen records, which share tasks: killed behind the first files,
+    """Forty partitions of fifteen records, which share two tasks: killed behind the first files,
     in some partitions of a task; all of it comes in order."""
-    at = broker.bootstrap
-    topic = client.create(at, partitions=100)
-    values = [(i % 100, b"%d" % i) for i in range(1500)]
+    at, partitions = broker.bootstrap, 40
+    topic = client.create(at, partitions=partitions)
+    values = [(i % partitions, b"%d" % i) for i in range(15 * partitions)]
     client.send(at, topic, (Sent(n, b"k", value, (), BASE_MS) for n, value in values))
     log = tmp_path / "log"
     arguments = ("-b", at, "--topics", topic, "--lake", lake, "--once")
@@ -92,10 +92,10 @@ def test_archive_of_many_small_partitions_survives_a_kill(
     done = run("archive", *arguments)
     assert done.status == 0, done.stderr
     assert done.summary is not None
-    assert done.summary["offsets"] == {f"{topic}-{n}": 15 for n in range(100)}
+    assert done.summary["offsets"] == {f"{topic}-{n}": 15 for n in range(partitions)}
     rows = support.table(spark, lake, topic).select("partition", "offset", "value").collect()
     assert sorted((row.partition, row.offset, bytes(row.value)) for row in rows) == sorted(
-        (n, i // 100, value) for i, (n, value) in enumerate(values)
+        (n, i // partitions, value) for i, (n, value) in enumerate(values)
     )
 
 

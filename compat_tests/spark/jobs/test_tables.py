@@ -15,7 +15,7 @@ import pytest
 
 from kwire.spark import archive, convert, lake
 from kwire.spark.cluster import Cluster
-from kwire.spark.delta import DeltaTable
+from kwire.spark.delta import OPEN_FOLDERS, DeltaTable
 from kwire.spark.job import Progress, parser_of
 from kwire.spark.lake_files import LocalLakeFiles
 from kwire.testing.cluster import Broker
@@ -60,6 +60,31 @@ def optimize_again(table: pathlib.Path, count: int) -> None:
         text = "".join(json.dumps(line) + "\n" for line in lines)
         (log / f"{number:020d}.json").write_text(text)
         add = new
+
+
+def test_records_of_more_days_than_a_task_has_open_folders(
+    broker: Broker, run: Run, lake: str, spark: Any
+) -> None:
+    """Days that come in turn in one partition: a file each, in the order of their offsets, with
+    all records and the statistics of all of them."""
+    at, days, records = broker.bootstrap, OPEN_FOLDERS + 3, 300
+    topic = client.create(at, partitions=1)
+    times = [BASE_MS + (n % days) * 86_400_000 + n for n in range(records)]
+    client.send(at, topic, [Sent(0, b"k", b"%d" % n, (), time) for n, time in enumerate(times)])
+    assert run("archive", "-b", at, "--topics", topic, "--lake", lake, "--once").status == 0
+    rows = support.table(spark, lake, topic).selectExpr(
+        "_metadata.file_path file", "date", "offset", "int(string(value)) number"
+    )
+    files: dict[tuple[str, str], list[int]] = {}
+    for row in rows.collect():
+        assert row.number == row.offset
+        files.setdefault((row.file, row.date), []).append(row.offset)
+    assert sorted(files.values()) == [list(range(day, records, days)) for day in range(days)]
+    assert len({date for _, date in files}) == days
+    known = DeltaTable(spark, f"{lake}/topic.{topic}").files().collect()
+    assert sorted((file.records, file.first_offset, file.last_offset) for file in known) == sorted(
+        (len(found), found[0], found[-1]) for found in files.values()
+    )
 
 
 def test_an_archive_goes_on_behind_foreign_commits_and_an_emptied_table(

@@ -73,6 +73,20 @@ def test_packages_stand_beside_the_jobs_own(monkeypatch: pytest.MonkeyPatch) -> 
     assert [name.split(":")[0] for name in names] == ["org.apache.spark", "io.delta", "a", "c"]
 
 
+def test_a_jvm_of_this_machine_compiles_what_runs_often_and_others_are_left_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+    for name in ("PYSPARK_PYTHON", "PYTHONPATH"):
+        monkeypatch.setenv(name, "")
+    for master, known in (("local[2]", session.COMPILING), ("spark://host:7077", None)):
+        options = argparse.Namespace(master=master, jars="", packages=None)
+        settings = session._own_settings(
+            options, needs_kafka=True, needs_delta=True, needs_avro=False
+        )
+        assert settings.get("spark.driver.extraJavaOptions") == known
+
+
 def test_a_package_that_is_nowhere_is_one_line(capfd: pytest.CaptureFixture[str]) -> None:
     """It was Ivy's report with a stack of Java, and a status that says: run it again."""
     told = "Exception: [unresolved dependency: org.apache.hadoop#hadoop-aws;9.9.9: not found]\n"
