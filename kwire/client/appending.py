@@ -40,14 +40,13 @@ class Appending:
         self.throttled_until_s = 0.0
         """Until when the broker holds back what is sent, by the producer's quota."""
 
-    def go_by(self, cluster: Cluster) -> None:
-        """What is sent from here on goes over these connections."""
-        self._cluster = cluster
-
-    async def attempt(self, topic: str, index: int, batch: bytearray) -> int:
-        """Send a batch once; its offset, -1 without acks. ClientError; one that says so is
-        retriable."""
-        leader = await self._leader(topic, index)
+    async def attempt(
+        self, topic: str, index: int, batch: bytearray, *, over: Cluster | None = None
+    ) -> int:
+        """Send a batch once, `over` the connections of this cluster where one is given; its offset,
+        -1 without acks. ClientError; one that says so is retriable."""
+        cluster = over or self._cluster
+        leader = await _leader(cluster, topic, index)
         data = m.ProduceRequest.PartitionProduceData(index=index, records=batch)
         named = m.ProduceRequest.TopicProduceData(name=topic, partition_data=[data])
         request = m.ProduceRequest(
@@ -58,47 +57,49 @@ class Appending:
         )
         try:
             if self._acks == 0:
-                connection = await self._cluster.connection(leader)
+                connection = await cluster.connection(leader)
                 await connection.send_only(request, self.version_max)
                 return -1
-            response = await self._cluster.call(request, leader, version_max=self.version_max)
+            response = await cluster.call(request, leader, version_max=self.version_max)
             if response.throttle_time_ms > 0:
-                now_s = self._cluster.loop.time()
+                now_s = cluster.loop.time()
                 self.throttled_until_s = now_s + response.throttle_time_ms / 1000
         except Unanswered as error:
-            self._cluster.forget_topic(topic)
+            cluster.forget_topic(topic)
             if self._is_idempotent:
                 raise _SentAgain(str(error)) from None
             raise
         except ClientError as error:
             if error.is_retriable:
-                self._cluster.forget_topic(topic)
+                cluster.forget_topic(topic)
             raise
-        return self._judged(topic, index, response.responses[0].partition_responses[0])
+        return _judged(cluster, topic, index, response.responses[0].partition_responses[0])
 
-    async def _leader(self, topic: str, index: int) -> int:
-        """One that was there when the send began may be unknown to a broker that starts."""
-        try:
-            return await self._cluster.leader(topic, index)
-        except RequestFailed as error:
-            if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                raise
-            raise _NotThereNow(error.code, f"topic {topic}") from None
 
-    def _judged(self, topic: str, index: int, answer: _Answer) -> int:
-        code = answer.error_code
-        if code in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
-            return answer.base_offset
-        if refreshes_metadata(code) or is_retriable(code):
-            self._cluster.forget_topic(topic)
-        message = answer.error_message
-        if answer.record_errors:
-            first = answer.record_errors[0]
-            message = (
-                f"{message or ErrorCode(code).name} (record {first.batch_index}: "
-                f"{first.batch_index_error_message})"
-            )
-        raise RequestFailed(code, f"{topic}-{index}", message)
+async def _leader(cluster: Cluster, topic: str, index: int) -> int:
+    """One that was there when the send began may be unknown to a broker that starts."""
+    try:
+        return await cluster.leader(topic, index)
+    except RequestFailed as error:
+        if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            raise
+        raise _NotThereNow(error.code, f"topic {topic}") from None
+
+
+def _judged(cluster: Cluster, topic: str, index: int, answer: _Answer) -> int:
+    code = answer.error_code
+    if code in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
+        return answer.base_offset
+    if refreshes_metadata(code) or is_retriable(code):
+        cluster.forget_topic(topic)
+    message = answer.error_message
+    if answer.record_errors:
+        first = answer.record_errors[0]
+        message = (
+            f"{message or ErrorCode(code).name} (record {first.batch_index}: "
+            f"{first.batch_index_error_message})"
+        )
+    raise RequestFailed(code, f"{topic}-{index}", message)
 
 
 class _NotThereNow(RequestFailed):

@@ -27,10 +27,10 @@ from kwire.kept_errors import anew
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, is_retriable, refreshes_metadata
 from kwire.protocol.records import Record, add_sequence, build_batch
+from kwire.protocol.records.build import record_size
 
 BATCH_BYTES = 900_000
 """Below the default of `max.message.bytes`; a record that is larger goes alone."""
-RECORD_OVERHEAD_BYTES = 24
 RECORDS_MAX = 20_000
 WAITING_BYTES_MAX = 64 << 20
 TIMEOUT_S = 10.0
@@ -123,7 +123,7 @@ class _Partition:
                 size += sent.size
             else:
                 while end < len(sent.records):
-                    of_record = size_of(sent.records[end])
+                    of_record = record_size(sent.records[end])
                     if (records or end > begin) and size + of_record > self.limit:
                         break
                     size += of_record
@@ -179,7 +179,7 @@ class SharedProducer:
         cluster = self._cluster
         deadline_s = cluster.loop.time() + timeout_s
         found = {
-            index: Sent(of_partition, sum(map(size_of, of_partition)), deadline_s)
+            index: Sent(of_partition, sum(map(record_size, of_partition)), deadline_s)
             for index, of_partition in records.items()
         }
         size = sum(sent.size for sent in found.values())
@@ -394,10 +394,17 @@ class SharedProducer:
         assert batch is not None
         is_size = error.code in (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)
         if is_size and len(batch.records) > 1:
-            partition.limit = len(batch.raw) // 2
+            if self._cluster.loop.time() > max(sent.deadline_s for sent, _, _ in batch.pieces):
+                self._refuse(topic, partition, error)
+                return
+            # In the measure of `cut`: what is over the limit is never cut the same again.
+            partition.limit = sum(map(record_size, batch.records)) // 2
         elif len(batch.pieces) == 1:
-            sent, begin, _ = batch.pieces[0]
-            sent.failed_at = begin + max(0, wrong) if wrong >= 0 or is_size else -1
+            sent, begin, end = batch.pieces[0]
+            if 0 <= wrong < end - begin:
+                sent.failed_at = begin + wrong
+            elif end - begin == 1:
+                sent.failed_at = begin
             self._refuse(topic, partition, error)
             return
         else:
@@ -487,15 +494,3 @@ class SharedProducer:
         if self._identity == partition.identity:
             self._identity = (-1, -1)
         partition.identity = (-1, -1)
-
-
-def size_of(record: Record) -> int:
-    """About the bytes of a record in a batch, never less but for many headers."""
-    size = RECORD_OVERHEAD_BYTES
-    if record.value is not None:
-        size += len(record.value)
-    if record.key is not None:
-        size += len(record.key)
-    for name, value in record.headers:
-        size += len(name) + 6 + (len(value) if value is not None else 0)
-    return size

@@ -45,12 +45,22 @@ _FENCED = (
 )
 
 
+_TOO_LARGE = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)
 _NOT_ATTEMPTED = ErrorCode.OPERATION_NOT_ATTEMPTED
 
 
 class Fenced(ClientError):
     """Another producer with the same transactional id was opened since, or the coordinator has
     aborted a transaction that took too long."""
+
+
+class RecordTooLarge(RequestFailed):
+    """No batch of the topic can hold a record; `at` is its index among those that were sent."""
+
+    def __init__(self, error: RequestFailed, at: int) -> None:
+        ClientError.__init__(self, str(error))
+        self.code = error.code
+        self.at = at
 
 
 class Identity(NamedTuple):
@@ -64,7 +74,8 @@ class TransactionalProducer:
     """See the module; ClientError from all of them. One transaction at a time, by one task, but
     for batches of different partitions that were added: those may go beside each other. After
     an error the transaction is ended by `abort`, and the next one begins with `open`. `identity` is
-    that of the transaction that is open or comes next."""
+    that of the transaction that is open or comes next. `over` is the cluster by whose connections
+    something goes, where it is not that of the producer."""
 
     def __init__(
         self, cluster: Cluster, transactional_id: str, *, timeout_ms: int = TIMEOUT_MS
@@ -78,11 +89,6 @@ class TransactionalProducer:
         self._added: dict[Partition, None] = {}
         self._is_begun = False
         self._is_implicit = False  # what is written adds itself to the transaction
-
-    def go_by(self, cluster: Cluster) -> None:
-        """What is asked from here on goes over these connections."""
-        self._cluster = cluster
-        self._appending.go_by(cluster)
 
     async def open(self) -> None:
         """Become the one producer of this transactional id; waits until what the one before has
@@ -111,11 +117,13 @@ class TransactionalProducer:
         records: Sequence[Outgoing],
         *,
         codec: Codec = Codec.NONE,
+        over: Cluster | None = None,
     ) -> int:
         """Append one batch to a partition as a part of the transaction, which begins with its
         first; the offset of the first record."""
+        cluster = over or self._cluster
         self._is_begun = True
-        await self.add([(topic, partition)])
+        await self.add([(topic, partition)], over=over)
         sequence = self._sequences.get((topic, partition), 0)
         now_ms = self._cluster.clock.wall_ms()
         batch = build_batch(
@@ -127,13 +135,40 @@ class TransactionalProducer:
             transactional=True,
         )
         try:
-            offset = await self._cluster.retrying(
-                lambda: self._appending.attempt(topic, partition, batch)
+            offset = await cluster.retrying(
+                lambda: self._appending.attempt(topic, partition, batch, over=over)
             )
         except RequestFailed as error:
             raise self._named(error) from None
         self._sequences[topic, partition] = add_sequence(sequence, len(records))
         return offset
+
+    async def send_in_parts(
+        self,
+        topic: str,
+        partition: int,
+        records: Sequence[Outgoing],
+        *,
+        over: Cluster | None = None,
+    ) -> list[int]:
+        """The same by smaller batches where the topic does not take one; the offset of each.
+        RecordTooLarge names the one that is too large alone."""
+        offsets: list[int] = []
+        parts = [records]
+        while parts:
+            part = parts.pop()
+            try:
+                first = await self.send(topic, partition, part, over=over)
+            except RequestFailed as error:
+                if error.code not in _TOO_LARGE:
+                    raise
+                if len(part) == 1:
+                    raise RecordTooLarge(error, len(offsets)) from None
+                half = len(part) // 2
+                parts += [part[half:], part[:half]]
+            else:
+                offsets += range(first, first + len(part))
+        return offsets
 
     async def commit_offsets(self, group: str, positions: Mapping[Partition, Position]) -> None:
         """Commit offsets of a group without members as a part of the transaction."""
@@ -164,10 +199,10 @@ class TransactionalProducer:
 
         await self._cluster.ask_coordinator(Coordinator.GROUP, group, commit)
 
-    async def commit(self) -> None:
+    async def commit(self, *, over: Cluster | None = None) -> None:
         """End the transaction: all of it is there. An error other than Fenced leaves open which
         of both it is: `open`, and what is committed then, tells."""
-        await self._end(True)
+        await self._end(True, over)
 
     @property
     def throttled_until_s(self) -> float:
@@ -178,20 +213,21 @@ class TransactionalProducer:
         """End the transaction: nothing of it is there. ClientError where it could not be ended."""
         await self._end(False)
 
-    async def abort(self) -> None:
+    async def abort(self, *, over: Cluster | None = None) -> None:
         """End the transaction: nothing of it is there. What cannot be ended now is ended by the
         next `open`, or by the coordinator in the end."""
         if not self._is_begun:
             return
         try:
             async with asyncio.timeout(ABORT_TIMEOUT_S):
-                await self._end(False)
+                await self._end(False, over)
         except (ClientError, TimeoutError):
             self._is_begun = False
 
-    async def _end(self, is_committed: bool) -> None:
+    async def _end(self, is_committed: bool, over: Cluster | None = None) -> None:
         if not self._is_begun:
             return
+        cluster = over or self._cluster
         identity = self.identity
         version_max = END_VERSION_MAX if self._is_implicit else EXPLICIT_END_VERSION_MAX
 
@@ -202,18 +238,18 @@ class TransactionalProducer:
                 producer_epoch=identity.epoch,
                 committed=is_committed,
             )
-            response = await self._cluster.call(request, node_id, version_max=version_max)
+            response = await cluster.call(request, node_id, version_max=version_max)
             self._check(response.error_code)
             return Identity(response.producer_id, response.producer_epoch)
 
-        ended = await self._ask(ask)
+        ended = await self._ask(ask, over)
         self._is_begun = False
         self._added.clear()
         if self._is_implicit:
             self.identity = ended
             self._sequences.clear()
 
-    async def add(self, partitions: Iterable[Partition]) -> None:
+    async def add(self, partitions: Iterable[Partition], *, over: Cluster | None = None) -> None:
         """Make partitions a part of the transaction by one request: batches for those that are
         may be sent beside each other. Where batches add their partitions themselves, nothing is
         asked."""
@@ -226,6 +262,7 @@ class TransactionalProducer:
         if not topics:
             return
         identity = self.identity
+        cluster = over or self._cluster
         self._is_begun = True
 
         async def ask(node_id: int) -> None:
@@ -239,7 +276,7 @@ class TransactionalProducer:
                     for name, indexes in topics.items()
                 ],
             )
-            response = await self._cluster.call(request, node_id, version_max=ADD_VERSION_MAX)
+            response = await cluster.call(request, node_id, version_max=ADD_VERSION_MAX)
             refused: list[tuple[int, str]] = []
             for answered in response.results_by_topic_v3_and_below:
                 for one in answered.results_by_partition:
@@ -249,12 +286,12 @@ class TransactionalProducer:
             for code, what in sorted(refused, key=lambda it: it[0] == _NOT_ATTEMPTED):
                 self._check(code, what)
 
-        await self._ask(ask)
+        await self._ask(ask, over)
         for name, indexes in topics.items():
             self._added.update({(name, index): None for index in indexes})
 
-    async def _ask(self, ask: Callable[[int], Awaitable[T]]) -> T:
-        return await self._cluster.ask_coordinator(
+    async def _ask(self, ask: Callable[[int], Awaitable[T]], over: Cluster | None = None) -> T:
+        return await (over or self._cluster).ask_coordinator(
             Coordinator.TRANSACTION, self.transactional_id, ask
         )
 

@@ -14,6 +14,7 @@ from typing import NamedTuple, Protocol
 from kwire.protocol import dead_letter_headers as named
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records import Record
+from kwire.protocol.records.build import record_size
 
 # Configs that a dead letter topic gets when it is created.
 TOPIC_CONFIGS = {
@@ -146,19 +147,4 @@ def _made(
 def size_of(record: Record, index: int) -> int:
     """The bytes of a record in a batch of records with one timestamp, `index` records behind its
     first."""
-    size = 1 + _varint_bytes(0) + _varint_bytes(index)
-    size += _field_bytes(record.key) + _field_bytes(record.value)
-    size += _varint_bytes(len(record.headers))
-    for name, value in record.headers:
-        size += _field_bytes(name.encode() if isinstance(name, str) else name)
-        size += _field_bytes(value)
-    return size + _varint_bytes(size)
-
-
-def _field_bytes(value: bytes | None) -> int:
-    return 1 if value is None else _varint_bytes(len(value)) + len(value)
-
-
-def _varint_bytes(value: int) -> int:
-    """Bytes of a zigzag varint of a number that is not negative."""
-    return max(1, (value.bit_length() + 1 + 6) // 7)
+    return record_size(record, timestamp_delta=0, offset_delta=index)

@@ -14,7 +14,7 @@ from kwire.client.fetching import Fetcher
 from kwire.client.offsets import Offsets, Position
 from kwire.client.producer import Outgoing
 from kwire.client.settings import ConnectionSettings
-from kwire.client.transactional_producer import Fenced, TransactionalProducer
+from kwire.client.transactional_producer import Fenced, RecordTooLarge, TransactionalProducer
 from kwire.protocol.errors import ErrorCode
 from kwire.testing.cluster import Broker
 from tests.support.client_transactions import EXPLICIT, IMPLICIT, finalize, transactions
@@ -38,6 +38,27 @@ async def read(cluster: Cluster, topic: str, committed_only: bool = True) -> lis
         values += [bytes(record.value or b"") for record in found.records]
         at = found.next_offset
     return values
+
+
+def test_batches_are_halved_until_the_topic_takes_them(broker: Broker) -> None:
+    async def scenario() -> None:
+        async with Cluster(ConnectionSettings(broker.bootstrap)) as cluster:
+            await Admin(cluster).topics.create(
+                "halved", partitions=1, configs={"max.message.bytes": "1000"}
+            )
+            producer = TransactionalProducer(cluster, "halved")
+            await producer.open()
+            small = [Outgoing(value=b"%02d" % at + b"x" * 200) for at in range(20)]
+            assert await producer.send_in_parts("halved", 0, small) == list(range(20))
+            large = [*small[:3], Outgoing(value=b"x" * 1000), small[3]]
+            with pytest.raises(RecordTooLarge) as caught:
+                await producer.send_in_parts("halved", 0, large)
+            assert (caught.value.code, caught.value.at) == (ErrorCode.MESSAGE_TOO_LARGE, 3)
+            await producer.commit()
+            values = [value[:2] for value in await read(cluster, "halved")]
+            assert values == [b"%02d" % at for at in (*range(20), 0, 1, 2)]
+
+    asyncio.run(scenario())
 
 
 def test_a_transaction_is_there_all_or_not_at_all(broker: Broker) -> None:

@@ -146,6 +146,9 @@ def test_a_request_of_many_messages_is_kept_whatever_way_it_goes(world: World) -
     who = begun(rest, "batches")
     body = {**who, "topic": "batches", "messages": messages}
     assert len(ok(rest.ask("POST", "/transactions/batches/messages", body))["offsets"]) == 20
+    wide = [{**V, "headers": {"漢" * 100: "x"}, "partition": 0}] * 12
+    body = {**who, "topic": "batches", "messages": wide}
+    assert len(ok(rest.ask("POST", "/transactions/batches/messages", body))["offsets"]) == 12
     ok(rest.ask("POST", "/transactions/batches/commit", who))
     large = [V, {"value": text64("x" * 2000)}]
     body, headers = {"messages": large}, {"Idempotency-Key": "large"}

@@ -112,6 +112,15 @@ def test_what_the_broker_refuses_costs_others_nothing(rest: Rest, topic: str) ->
     assert publish(rest, topic, "many-0", "x").status == 200
 
 
+def test_header_names_of_messages_with_a_key_count_by_their_bytes(rest: Rest, topic: str) -> None:
+    """The topic takes 2000 bytes: five of these messages, whose names have 100 characters, are as
+    many bytes."""
+    messages = [{"value": text64("v"), "headers": {"漢" * 100: "x"}}] * 24
+    key = {"Idempotency-Key": "wide"}
+    answer = rest.ask("POST", f"/topics/{topic}/messages", {"messages": messages}, key)
+    assert (answer.status, kept(rest, topic)) == (200, 24)
+
+
 @pytest.mark.parametrize(
     ("key", "more", "named"),
     [
@@ -163,6 +172,12 @@ def test_rights_and_keys_are_those_of_the_principal(broker: Secure, rest: Rest, 
     )
     assert kept(rest, topic) == 2
     assert publish(Rest(rest.port), topic, "shared", "of nobody").status == 401
+    # What its batches may have alice may not ask: they are halved until the topic takes them.
+    assert publish(alice, topic, "many", *(["x" * 300] * 20)).status == 200
+    refused = publish(alice, topic, "large", *(["x" * 300] * 9), "x" * 3000, "x")
+    assert (refused.status, refused.told["error"]) == (400, "message_too_large")
+    assert (refused.told["index"], refused.told["field"]) == (9, "messages[9]")
+    assert kept(rest, topic) == 22
 
 
 def test_a_message_is_kept_once_though_the_quota_holds_it_back() -> None:

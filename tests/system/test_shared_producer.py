@@ -171,6 +171,52 @@ def test_batches_get_smaller_until_the_topic_takes_them(broker: Broker) -> None:
     ]
 
 
+def test_header_names_count_by_their_bytes(broker: Broker) -> None:
+    """Four records of 300 kB are over what a batch may have, though they have 400,000 characters:
+    they go in several, and those behind them go too."""
+    broker.topic("wide-names").create()
+
+    async def test(cluster: Cluster) -> None:
+        producer = SharedProducer(cluster)
+        wide = [Record(0, NOW_MS, None, b"x", [("漢" * 100_000, b"x")]) for _ in range(4)]
+        found, behind = await asyncio.gather(
+            producer.send("wide-names", {0: wide}), producer.send("wide-names", {0: records("y")})
+        )
+        assert (found[0].error, found[0].offsets) == (None, [0, 1, 2, 3])
+        assert behind[0].offsets == [4]
+
+    run(broker, test)
+
+
+def test_what_is_taken_apart_gets_smaller_until_each_is_alone(broker: Broker) -> None:
+    """Whatever the broker says it is too large for: each round is smaller, and the one record that
+    is refused alone is named; nobody is waited for longer than they say."""
+    broker.topic("refusing").create()
+
+    async def test(cluster: Cluster) -> None:
+        producer = SharedProducer(cluster)
+        many = records(*map(str, range(1000)))
+        with broker.faults.add(
+            "error", api="Produce", topic="refusing", code="MESSAGE_TOO_LARGE"
+        ) as fault:
+            sent = (await producer.send("refusing", {0: many}))[0]
+            assert isinstance(sent.error, RequestFailed)
+            assert (sent.error.code, sent.failed_at) == (ErrorCode.MESSAGE_TOO_LARGE, 0)
+            assert fault.hits <= 12
+            hits = fault.hits
+            sent = (await SharedProducer(cluster).send("refusing", {0: many}, timeout_s=0.0))[0]
+            assert isinstance(sent.error, RequestFailed)
+            assert fault.hits == hits + 1
+        with broker.faults.add(
+            "error", api="Produce", topic="refusing", code="CORRUPT_MESSAGE", times=1
+        ):
+            sent = (await producer.send("refusing", {0: records("a")}))[0]
+        assert (sent.failed_at, sent.offsets) == (0, [])
+        assert (await producer.send("refusing", {0: records("kept")}))[0].offsets == [0]
+
+    run(broker, test)
+
+
 def test_too_few_replicas_are_told_at_once(broker: Broker) -> None:
     broker.topic("few").create()
 

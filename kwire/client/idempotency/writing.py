@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import NamedTuple, TypeAlias
 
@@ -21,10 +21,12 @@ from kwire.client.offsets import Partition
 from kwire.client.producer import Outgoing
 from kwire.client.retries import Backoff
 from kwire.client.topics import Topics
-from kwire.client.transactional_producer import Fenced, TransactionalProducer
+from kwire.client.transactional_producer import Fenced, RecordTooLarge, TransactionalProducer
 from kwire.client.transactions import Transactions
 from kwire.kept_errors import anew
 from kwire.protocol.errors import ErrorCode
+from kwire.protocol.records import Record
+from kwire.protocol.records.build import record_size
 from kwire.protocol.records.header import HEADER_SIZE
 
 TRANSACTIONAL_ID_PREFIX = "kwire-rest-"
@@ -78,6 +80,10 @@ class _Batch:
         self.messages: list[Outgoing] = []
         self.counts: dict[int, int] = {}
         self.size_bytes = HEADER_SIZE
+
+    def owner(self, at: int) -> int:
+        """The post of the message with this index."""
+        return [number for number, count in self.counts.items() for _ in range(count)][at]
 
 
 def _batches(posts: Mapping[int, list[Outgoing]], bytes_max: int) -> list[_Batch]:
@@ -191,18 +197,14 @@ class GroupWriter:
         return self._producer.throttled_until_s
 
     @asynccontextmanager
-    async def _not_held_back(self) -> AsyncIterator[None]:
+    async def _not_held_back(self) -> AsyncIterator[Cluster]:
         """A broker that holds back a producer reads nothing more of its connection: the transaction
         would be over (`TIMEOUT_MS`) before it is ended. What follows goes over new connections."""
         if self.throttled_until_s <= self._cluster.loop.time():
-            yield
+            yield self._cluster
             return
         async with self._cluster.another() as own:
-            self._producer.go_by(own)
-            try:
-                yield
-            finally:
-                self._producer.go_by(self._cluster)
+            yield own
 
     async def write(self, posts: Mapping[int, Post]) -> dict[int, Runs]:
         """The messages of posts by number, as a transaction that stays open; of each post where
@@ -230,12 +232,12 @@ class GroupWriter:
         if is_throttled or sum(post.size_bytes for post in posts.values()) > AT_ONCE_BYTES_MAX:
             for partition, own in batches.items():
                 try:
-                    await self._send(partition, own, found)
+                    await self._send(partition, own, posts, found)
                 except PostsRefused as refused:
                     await self._refuse(refused.numbers, refused.error)
             return found
         sending = [
-            asyncio.ensure_future(self._send(partition, own, found))
+            asyncio.ensure_future(self._send(partition, own, posts, found))
             for partition, own in batches.items()
         ]
         try:
@@ -254,20 +256,33 @@ class GroupWriter:
         return found
 
     async def _send(
-        self, partition: Partition, batches: Sequence[_Batch], found: dict[int, Runs]
+        self,
+        partition: Partition,
+        batches: Sequence[_Batch],
+        posts: Mapping[int, Post],
+        found: dict[int, Runs],
     ) -> None:
         """The messages of one partition, those of several posts in one batch."""
         for batch in batches:
             try:
-                async with self._not_held_back():
-                    at = await self._producer.send(*partition, batch.messages)
+                async with self._not_held_back() as over:
+                    offsets = await self._producer.send_in_parts(
+                        *partition, batch.messages, over=over
+                    )
+            except RecordTooLarge as error:
+                number = batch.owner(error.at)
+                of_post, wrong = posts[number].messages, batch.messages[error.at]
+                at = next(at for at, message in enumerate(of_post) if message is wrong)
+                raise PostsRefused((number,), RecordTooLarge(error, at)) from None
             except ClientError as error:
                 if is_lost(error):
                     raise OutcomeUnknown from None
                 raise PostsRefused(tuple(batch.counts), error) from None
+            begin = 0
             for number, count in batch.counts.items():
-                found[number].setdefault(partition[1], []).append(Run(at, count))
-                at += count
+                runs = _runs(offsets[begin : begin + count])
+                found[number].setdefault(partition[1], []).extend(runs)
+                begin += count
 
     async def finish(self, records: Mapping[bytes, KeyRecord]) -> None:
         """The keys' records, and the end of the transaction. PostsRefused with no numbers,
@@ -276,21 +291,21 @@ class GroupWriter:
             Outgoing(key=key, value=key_records.encoded(record)) for key, record in records.items()
         ]
         try:
-            async with self._not_held_back():
-                await self._producer.send(KEYS_TOPIC, self._partition, last)
+            async with self._not_held_back() as over:
+                await self._producer.send_in_parts(KEYS_TOPIC, self._partition, last, over=over)
         except ClientError as error:
             if is_lost(error):
                 raise OutcomeUnknown from None
             await self._refuse((), error)
         try:
-            async with self._not_held_back():
-                await self._producer.commit()
+            async with self._not_held_back() as over:
+                await self._producer.commit(over=over)
         except ClientError:
             raise OutcomeUnknown from None
 
     async def _refuse(self, numbers: tuple[int, ...], error: ClientError) -> None:
-        async with self._not_held_back():
-            await self._producer.abort()
+        async with self._not_held_back() as over:
+            await self._producer.abort(over=over)
         raise PostsRefused(numbers, error) from None
 
 
@@ -301,6 +316,14 @@ def is_lost(error: ClientError) -> bool:
 
 
 def size_of(message: Outgoing) -> int:
-    """About how many bytes a message takes."""
-    size = len(message.key or b"") + len(message.value or b"") + 32
-    return size + sum(len(name) + len(value or b"") + 8 for name, value in message.headers)
+    """How many bytes a message takes at most in a batch."""
+    return record_size(Record(key=message.key, value=message.value, headers=message.headers))
+
+
+def _runs(offsets: Sequence[int]) -> Iterator[Run]:
+    """Of offsets that go up."""
+    begin = 0
+    for at in range(1, len(offsets) + 1):
+        if at == len(offsets) or offsets[at] != offsets[at - 1] + 1:
+            yield Run(offsets[begin], at - begin)
+            begin = at

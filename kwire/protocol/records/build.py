@@ -27,6 +27,8 @@ from kwire.protocol.records.header import (
 from kwire.protocol.records.record import Record
 
 _SMALL = tuple(bytes([value]) for value in range(128))
+WIDEST_TIMESTAMP_DELTA = -(2**63)
+WIDEST_OFFSET_DELTA = 2**31 - 1
 
 
 def varint(value: int) -> bytes:
@@ -71,6 +73,38 @@ def encode_record(
             parts.append(content)
     body = b"".join(parts)
     return varint(len(body)) + body
+
+
+def record_size(
+    record: Record,
+    *,
+    timestamp_delta: int = WIDEST_TIMESTAMP_DELTA,
+    offset_delta: int = WIDEST_OFFSET_DELTA,
+) -> int:
+    """The bytes of `encode_record`. Where the record's place in its batch is not known, the deltas
+    are the widest ones: it takes as many at most."""
+    size = 1 + _varint_size(timestamp_delta) + _varint_size(offset_delta)
+    size += _field_size(record.key) + _field_size(record.value)
+    size += _varint_size(len(record.headers))
+    for name, value in record.headers:
+        if isinstance(name, bytes) or name.isascii():
+            length = len(name)
+        else:
+            length = len(name.encode())
+        size += _varint_size(length) + length + _field_size(value)
+    return size + _varint_size(size)
+
+
+def _field_size(value: bytes | None) -> int:
+    if value is None:
+        return 1
+    length = len(value)
+    return length + (1 if length < 64 else _varint_size(length))
+
+
+def _varint_size(value: int) -> int:
+    rest = (value << 1) ^ (value >> 63)
+    return max(1, (rest.bit_length() + 6) // 7)
 
 
 def build_batch(

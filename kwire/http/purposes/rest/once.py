@@ -13,9 +13,10 @@ from kwire.client.errors import RequestFailed
 from kwire.client.idempotency.key_records import KEY_CHARACTERS_MAX, digest_of
 from kwire.client.idempotency.publisher import KeyedPublisher, KeyUsed
 from kwire.client.producer import Outgoing
+from kwire.client.transactional_producer import RecordTooLarge
 from kwire.http.purposes.rest.clients import Client
 from kwire.http.purposes.rest.problems import Offset, Problem, throttled
-from kwire.http.purposes.rest.publishing import Publishing, check_sizes
+from kwire.http.purposes.rest.publishing import Publishing, check_sizes, too_large
 from kwire.http.purposes.rest.records import Message, to_records
 from kwire.protocol.errors import ErrorCode
 
@@ -109,6 +110,8 @@ async def publish_once(
     except RequestFailed as error:
         if error.code == ErrorCode.MESSAGE_TOO_LARGE:  # of a key that was used it is no matter
             check_sizes(messages, records, placed, limit)
+        if isinstance(error, RecordTooLarge):
+            raise too_large(error.at, str(error)) from None
         raise
     except KeyUsed as error:
         raise Problem(422, "idempotency_key_used", str(error), header=IDEMPOTENCY_KEY) from None

@@ -12,19 +12,17 @@ from msgspec import Struct
 
 from kwire.client.configs import Configs, Resource
 from kwire.client.errors import ClientError
-from kwire.client.shared_producer import SharedProducer, size_of
+from kwire.client.shared_producer import SharedProducer
 from kwire.http.purposes.rest.clients import Client
 from kwire.http.purposes.rest.problems import Problem, throttled
 from kwire.protocol.records import Record
-from kwire.protocol.records.build import encode_record
+from kwire.protocol.records.build import record_size
 from kwire.protocol.records.header import HEADER_SIZE
 
 ACKS = {"0": 0, "1": 1, "all": -1}
 MAX_MESSAGE_BYTES = "max.message.bytes"
 LIMIT_KEPT_S = 30.0
 NO_LIMIT = 2**31
-ROUGH = 4
-"""No record is so many times as large as it is estimated."""
 
 
 class Publishing:
@@ -98,7 +96,7 @@ class Publishing:
 
 def batch_bytes(record: Record) -> int:
     """The size of a batch of this record alone."""
-    return HEADER_SIZE + len(encode_record(0, 0, record.key, record.value, record.headers))
+    return HEADER_SIZE + record_size(record, timestamp_delta=0, offset_delta=0)
 
 
 def check_sizes(
@@ -111,7 +109,7 @@ def check_sizes(
     next_of = {index: iter(of_partition) for index, of_partition in records.items()}
     for at, index in enumerate(placed):
         record = next(next_of[index])
-        if ROUGH * size_of(record) > limit:
+        if HEADER_SIZE + record_size(record) > limit:
             size = batch_bytes(record)
             if size > limit:
                 raise too_large(at, f"{size} bytes are over the topic's max.message.bytes={limit}")

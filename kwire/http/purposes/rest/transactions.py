@@ -9,7 +9,7 @@ has used for its timeout is aborted and forgotten.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Annotated, Literal
 
@@ -18,14 +18,14 @@ from msgspec import Meta, Struct
 from kwire.client.errors import ClientError
 from kwire.client.offsets import Position
 from kwire.client.producer import Outgoing
-from kwire.client.shared_producer import BATCH_BYTES, size_of
-from kwire.client.transactional_producer import TransactionalProducer
+from kwire.client.shared_producer import BATCH_BYTES
+from kwire.client.transactional_producer import RecordTooLarge, TransactionalProducer
 from kwire.http.purposes.rest.clients import Client
 from kwire.http.purposes.rest.expiring import Expiring
 from kwire.http.purposes.rest.groups import by_partition, check_partitions
 from kwire.http.purposes.rest.messages import Published
 from kwire.http.purposes.rest.problems import Offset, Problem, throttled
-from kwire.http.purposes.rest.publishing import Publishing, check_sizes
+from kwire.http.purposes.rest.publishing import Publishing, check_sizes, too_large
 from kwire.http.purposes.rest.records import Messages, to_records
 from kwire.http.purposes.rest.route import (
     Answered,
@@ -47,6 +47,7 @@ from kwire.http.purposes.rest.shapes import (
     whole,
 )
 from kwire.protocol.records import Record
+from kwire.protocol.records.build import record_size
 from kwire.protocol.records.header import HEADER_SIZE
 
 TIMEOUT_MS = 60_000
@@ -210,31 +211,54 @@ async def send(call: Call[OfTransaction, SendInTransaction]) -> Reply:
     records, placed = to_records(body.messages, count, unkeyed, now_ms)
     limit = await publishing.limit(body.topic)
     check_sizes(body.messages, records, placed, limit)
-    offsets: dict[int, list[int]] = {}
-    async with _of(client).written(name, body.producer_id, body.producer_epoch) as producer:
-        wait_s = max(publishing.throttled_s, producer.throttled_until_s - client.loop.time())
-        if wait_s > 0:
-            raise throttled(wait_s)
-        for index, of_partition in records.items():
-            offsets[index] = []
-            for batch in _batches(of_partition, min(limit, BATCH_BYTES)):
-                outgoing = [Outgoing(one.key, one.value, tuple(one.headers)) for one in batch]
-                for at, one in enumerate(batch):
-                    outgoing[at] = outgoing[at]._replace(timestamp=one.timestamp)
-                first = await producer.send(body.topic, index, outgoing)
-                offsets[index] += range(first, first + len(batch))
+    try:
+        async with _of(client).written(name, body.producer_id, body.producer_epoch) as producer:
+            wait_s = max(publishing.throttled_s, producer.throttled_until_s - client.loop.time())
+            if wait_s > 0:
+                raise throttled(wait_s)
+            offsets = await _appended(producer, body.topic, records, limit)
+    except _TooLarge as error:
+        rows = [row for row, placed_in in enumerate(placed) if placed_in == error.index]
+        raise too_large(rows[error.at], str(error)) from None
     next_of = {index: iter(of_partition) for index, of_partition in offsets.items()}
     return Reply(200, Published([Offset(index, next(next_of[index])) for index in placed]))
+
+
+class _TooLarge(RecordTooLarge):
+    """The same, `at` among all records for the partition `index`."""
+
+    def __init__(self, error: RecordTooLarge, index: int, at: int) -> None:
+        super().__init__(error, at)
+        self.index = index
+
+
+async def _appended(
+    producer: TransactionalProducer, topic: str, records: Mapping[int, list[Record]], limit: int
+) -> dict[int, list[int]]:
+    """The offset of each record, by partition."""
+    offsets: dict[int, list[int]] = {}
+    for index, of_partition in records.items():
+        found = offsets[index] = []
+        for batch in _batches(of_partition, min(limit, BATCH_BYTES)):
+            outgoing = [
+                Outgoing(one.key, one.value, tuple(one.headers), one.timestamp) for one in batch
+            ]
+            try:
+                found += await producer.send_in_parts(topic, index, outgoing)
+            except RecordTooLarge as error:
+                raise _TooLarge(error, index, len(found) + error.at) from None
+    return offsets
 
 
 def _batches(records: list[Record], bytes_max: int) -> list[list[Record]]:
     found: list[list[Record]] = [[]]
     size = HEADER_SIZE
     for record in records:
-        size += size_of(record)
+        of_record = record_size(record)
+        size += of_record
         if found[-1] and size > bytes_max:
             found.append([])
-            size = HEADER_SIZE + size_of(record)
+            size = HEADER_SIZE + of_record
         found[-1].append(record)
     return found
 

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.protocol.records.build import encode_record, record_size
 from tests.support.kernels import interpreted, record_packages
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
@@ -155,3 +156,24 @@ def test_a_timestamp_is_found_inside_a_batch(records: Any) -> None:
         assert find(51, 13) == (60, 13)
         assert find(51, 14) == (55, 14)
         assert find(61) is None
+
+
+@packages
+@given(
+    name=st.text(max_size=5),
+    times=st.sampled_from([0, 1, 12, 13, 63, 64, 3000]),
+    fields=FIELDS,
+    offset_delta=st.integers(0, 2**31 - 1),
+    timestamp_delta=INT64,
+)
+@settings(max_examples=150, deadline=None)
+def test_sizes_of_records_are_told_in_bytes(
+    records: Any, name: str, times: int, fields: Any, offset_delta: int, timestamp_delta: int
+) -> None:
+    """Also of header names, whose characters have up to four."""
+    timestamp, key, value, headers = fields
+    headers = [*headers, (name * times, b"x" * times), (b"\xff" * times, None)]
+    record = records.Record(0, timestamp, key, value, headers)
+    encoded = encode_record(timestamp_delta, offset_delta, key, value, headers)
+    exact = record_size(record, timestamp_delta=timestamp_delta, offset_delta=offset_delta)
+    assert len(encoded) == exact <= record_size(record)
