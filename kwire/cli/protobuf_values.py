@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import struct
 from typing import TYPE_CHECKING
 
 from google.protobuf.descriptor import FieldDescriptor
@@ -16,6 +15,7 @@ from google.protobuf.message_factory import GetMessageClass
 
 from kwire.cli import exact_json
 from kwire.cli.exact_json import Json
+from kwire.cli.protobuf_numbers import FLOATS, INTEGERS, Written, is_integer_text, why_refused
 from kwire.client.errors import ClientError
 from kwire.schemas.formats.protobuf import ProtobufSchema
 from kwire.schemas.validation.message_indexes import read_indexes
@@ -34,21 +34,14 @@ OF_THEIR_OWN = frozenset(
 """Messages whose JSON is not an object of their fields."""
 ANY = "google.protobuf.Any"
 FLOAT_VALUE = "google.protobuf.FloatValue"
+DURATION = "google.protobuf.Duration"
+VALUE = "google.protobuf.Value"
+NULL_VALUE = "google.protobuf.NullValue"
 VALUES_OF_JSON = tuple(f"google.protobuf.{name}" for name in ("ListValue", "Struct", "Value"))
 WRAPPERS = frozenset(
     f"google.protobuf.{name}Value" for name in (*_NUMBERS, "Bool", "String", "Bytes")
 )
-EXACT_MAX = 2**53
-"""Below this a number with a point or an exponent, which is read as a double, is exact."""
-_PACKED = {FieldDescriptor.TYPE_FLOAT: "<f", FieldDescriptor.TYPE_DOUBLE: "<d"}
-_LONG = (
-    FieldDescriptor.TYPE_INT64,
-    FieldDescriptor.TYPE_UINT64,
-    FieldDescriptor.TYPE_SINT64,
-    FieldDescriptor.TYPE_FIXED64,
-    FieldDescriptor.TYPE_SFIXED64,
-)
-_INTEGER = re.compile(r"-?[0-9]{1,400}")
+_DURATION = re.compile(r"-?[0-9]+(?:\.[0-9]{1,9})?s")
 _BASE64 = re.compile(r"(?:[A-Za-z0-9+/]*|[A-Za-z0-9_-]*)")
 _FAILURES = (JsonError, DecodeError, EncodeError, ValueError, TypeError)
 
@@ -59,7 +52,7 @@ def encoded(schema: ProtobufSchema, text: bytes) -> bytes:
     if first is None:
         raise ClientError("not by its schema: the schema has no message")
     try:
-        value = exact_json.load(text)
+        value = exact_json.load(text, number=Written)
     except ValueError as error:
         raise ClientError(f"it is no JSON: {error}") from None
     _check_objects(first, value, "$")
@@ -149,7 +142,10 @@ def _check_objects(descriptor: Descriptor, value: Json, where: str) -> None:
         _check_numbers(value, where)
     elif kind in WRAPPERS:
         _check_scalar(descriptor.fields_by_name["value"], value, where)
-    elif kind == ANY and isinstance(value, dict):
+    elif kind == DURATION:
+        if isinstance(value, str) and _DURATION.fullmatch(value) is None:
+            raise _refused(where, value, "no duration")
+    elif kind == ANY:
         _check_any(descriptor.file.pool, value, where)
     if kind in OF_THEIR_OWN:
         return
@@ -165,9 +161,7 @@ def _check_objects(descriptor: Descriptor, value: Json, where: str) -> None:
         path = f"{where}.{name}"
         target = field.message_type
         if target is not None and target.GetOptions().map_entry:
-            if isinstance(inner, dict):
-                for key, item in inner.items():
-                    _check_field(target.fields_by_name["value"], item, f"{path}.{key}")
+            _check_map(target, inner, path)
         elif field.is_repeated:
             for at, item in enumerate(inner if isinstance(inner, list) else ()):
                 _check_field(field, item, f"{path}[{at}]")
@@ -175,9 +169,34 @@ def _check_objects(descriptor: Descriptor, value: Json, where: str) -> None:
             _check_field(field, inner, path)
 
 
-def _check_any(pool: DescriptorPool, value: dict[str, Json], where: str) -> None:
+def _check_map(entry: Descriptor, value: Json, where: str) -> None:
+    if value is None:
+        return
+    if not isinstance(value, dict):
+        raise _refused(where, value, "no object, which a map is")
+    of_key, of_value = entry.fields_by_name["key"], entry.fields_by_name["value"]
+    of_enum, of_message = of_value.enum_type, of_value.message_type
+    has_null = (of_enum is not None and of_enum.full_name == NULL_VALUE) or (
+        of_message is not None and of_message.full_name == VALUE
+    )
+    for key, item in value.items():
+        if of_key.type in INTEGERS and not is_integer_text(key):
+            raise _refused(where, key, "no integer, which the keys of this map are")
+        if item is None and not has_null:
+            raise _refused(f"{where}.{key}", item, "no value of a map")
+        _check_field(of_value, item, f"{where}.{key}")
+
+
+def _check_any(pool: DescriptorPool, value: Json, where: str) -> None:
+    if not isinstance(value, dict):
+        raise _refused(where, value, f"no {ANY}")
+    if not value:
+        return
+    name = value.get("@type")
+    if not isinstance(name, str):
+        raise _refused(f"{where}.@type", name, "no name of a type")
     try:
-        descriptor = pool.FindMessageTypeByName(str(value.get("@type")).rpartition("/")[2])
+        descriptor = pool.FindMessageTypeByName(name.rpartition("/")[2])
     except KeyError:
         return  # for the library to refuse
     inner: Json = {name: one for name, one in value.items() if name != "@type"}
@@ -197,15 +216,19 @@ def _check_field(field: FieldDescriptor, value: Json, where: str) -> None:
 
 def _check_scalar(field: FieldDescriptor, value: Json, where: str) -> None:
     """Numbers may be text in the JSON of protobuf."""
-    number = int(value) if isinstance(value, str) and _INTEGER.fullmatch(value) else value
     if field.type == FieldDescriptor.TYPE_BYTES:
         if isinstance(value, str) and not _is_base64(value):
             raise _refused(where, value, "no base64")
-    elif field.type in _PACKED:
-        if isinstance(number, int) and not _is_held(_PACKED[field.type], number):
-            raise _refused(where, value, "a number that its type rounds")
-    elif field.type in _LONG and isinstance(number, float) and abs(number) >= EXACT_MAX:
-        raise _refused(where, value, "not exact: write it in digits alone")
+    elif field.type in FLOATS or field.type in INTEGERS:
+        if isinstance(value, str | int | float):
+            why = why_refused(field.type, value)
+            if why is not None:
+                raise _refused(where, value, why)
+    elif field.type == FieldDescriptor.TYPE_ENUM:
+        of_enum = field.enum_type
+        is_name = isinstance(value, str) and not is_integer_text(value)
+        if is_name and value not in of_enum.values_by_name:
+            raise _refused(where, value, f"no value of {of_enum.full_name}")
 
 
 def _check_numbers(value: Json, where: str) -> None:
@@ -216,17 +239,10 @@ def _check_numbers(value: Json, where: str) -> None:
     elif isinstance(value, list):
         for at, inner in enumerate(value):
             _check_numbers(inner, f"{where}[{at}]")
-    elif isinstance(value, int) and not _is_held("<d", value):
-        raise _refused(where, value, "a number that its type rounds")
-
-
-def _is_held(layout: str, number: int) -> bool:
-    """Whether a float or a double is this integer; one that is too large the library refuses."""
-    try:
-        (held,) = struct.unpack(layout, struct.pack(layout, number))
-    except (OverflowError, struct.error):
-        return True
-    return bool(held == number)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        why = why_refused(FieldDescriptor.TYPE_DOUBLE, value)
+        if why is not None:
+            raise _refused(where, value, why)
 
 
 def _is_base64(text: str) -> bool:
@@ -238,7 +254,8 @@ def _is_base64(text: str) -> bool:
 
 
 def _refused(where: str, value: Json, what: str) -> ClientError:
-    return ClientError(f"not by its schema: {where}: {json.dumps(value)[:100]} is {what}")
+    shown = value.text if isinstance(value, Written) else json.dumps(value)
+    return ClientError(f"not by its schema: {where}: {shown[:100]} is {what}")
 
 
 def _line(error: Exception) -> str:
