@@ -22,7 +22,8 @@ _Answer: TypeAlias = "m.ProduceResponse.PartitionProduceResponse"
 class Appending:
     """How batches are appended: `acks` is -1 for all replicas in sync, 1 for the leader, 0 for no
     answer; with `is_idempotent` they have sequence numbers, and may be sent twice. `version_max` is
-    that of the requests."""
+    that of the requests. A broker that holds back a producer reads nothing more of its connection;
+    with `leaves_throttled` what else is on its way there is sent again over a new one."""
 
     def __init__(
         self,
@@ -31,11 +32,13 @@ class Appending:
         acks: int = ALL,
         is_idempotent: bool,
         transactional_id: str | None = None,
+        leaves_throttled: bool = False,
     ) -> None:
         self._cluster = cluster
         self._acks = acks
         self._is_idempotent = is_idempotent
         self._transactional_id = transactional_id
+        self._leaves_throttled = leaves_throttled
         self.version_max = VERSION_MAX if transactional_id is None else EXPLICIT_VERSION_MAX
         self.throttled_until_s = 0.0
         """Until when the broker holds back what is sent, by the producer's quota."""
@@ -64,6 +67,8 @@ class Appending:
             if response.throttle_time_ms > 0:
                 now_s = cluster.loop.time()
                 self.throttled_until_s = now_s + response.throttle_time_ms / 1000
+                if self._leaves_throttled:
+                    cluster.leave_connections()
         except Unanswered as error:
             cluster.forget_topic(topic)
             if self._is_idempotent:

@@ -106,6 +106,13 @@ class Cluster:
 
     # -- connections
 
+    def leave_connections(self) -> None:
+        """End those that are open; what waits for an answer fails by Closed, and what is asked from
+        here on goes over new ones."""
+        for node in self._nodes.values():
+            if node.connection is not None:
+                node.connection.close()
+
     async def connection(self, node_id: int = ANY) -> Connection:
         """The open connection to a node; ClientError."""
         if self._is_closed:

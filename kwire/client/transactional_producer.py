@@ -75,15 +75,25 @@ class TransactionalProducer:
     for batches of different partitions that were added: those may go beside each other. After
     an error the transaction is ended by `abort`, and the next one begins with `open`. `identity` is
     that of the transaction that is open or comes next. `over` is the cluster by whose connections
-    something goes, where it is not that of the producer."""
+    batches go, where it is not that of the producer."""
 
     def __init__(
-        self, cluster: Cluster, transactional_id: str, *, timeout_ms: int = TIMEOUT_MS
+        self,
+        cluster: Cluster,
+        transactional_id: str,
+        *,
+        timeout_ms: int = TIMEOUT_MS,
+        leaves_throttled: bool = False,
     ) -> None:
         self.transactional_id = transactional_id
         self._cluster = cluster
         self._timeout_ms = timeout_ms
-        self._appending = Appending(cluster, is_idempotent=True, transactional_id=transactional_id)
+        self._appending = Appending(
+            cluster,
+            is_idempotent=True,
+            transactional_id=transactional_id,
+            leaves_throttled=leaves_throttled,
+        )
         self.identity = Identity(-1, -1)
         self._sequences: dict[Partition, int] = {}
         self._added: dict[Partition, None] = {}
@@ -123,7 +133,7 @@ class TransactionalProducer:
         first; the offset of the first record."""
         cluster = over or self._cluster
         self._is_begun = True
-        await self.add([(topic, partition)], over=over)
+        await self.add([(topic, partition)])
         sequence = self._sequences.get((topic, partition), 0)
         now_ms = self._cluster.clock.wall_ms()
         batch = build_batch(
@@ -199,10 +209,10 @@ class TransactionalProducer:
 
         await self._cluster.ask_coordinator(Coordinator.GROUP, group, commit)
 
-    async def commit(self, *, over: Cluster | None = None) -> None:
+    async def commit(self) -> None:
         """End the transaction: all of it is there. An error other than Fenced leaves open which
         of both it is: `open`, and what is committed then, tells."""
-        await self._end(True, over)
+        await self._end(True)
 
     @property
     def throttled_until_s(self) -> float:
@@ -213,21 +223,20 @@ class TransactionalProducer:
         """End the transaction: nothing of it is there. ClientError where it could not be ended."""
         await self._end(False)
 
-    async def abort(self, *, over: Cluster | None = None) -> None:
+    async def abort(self) -> None:
         """End the transaction: nothing of it is there. What cannot be ended now is ended by the
         next `open`, or by the coordinator in the end."""
         if not self._is_begun:
             return
         try:
             async with asyncio.timeout(ABORT_TIMEOUT_S):
-                await self._end(False, over)
+                await self._end(False)
         except (ClientError, TimeoutError):
             self._is_begun = False
 
-    async def _end(self, is_committed: bool, over: Cluster | None = None) -> None:
+    async def _end(self, is_committed: bool) -> None:
         if not self._is_begun:
             return
-        cluster = over or self._cluster
         identity = self.identity
         version_max = END_VERSION_MAX if self._is_implicit else EXPLICIT_END_VERSION_MAX
 
@@ -238,18 +247,18 @@ class TransactionalProducer:
                 producer_epoch=identity.epoch,
                 committed=is_committed,
             )
-            response = await cluster.call(request, node_id, version_max=version_max)
+            response = await self._cluster.call(request, node_id, version_max=version_max)
             self._check(response.error_code)
             return Identity(response.producer_id, response.producer_epoch)
 
-        ended = await self._ask(ask, over)
+        ended = await self._ask(ask)
         self._is_begun = False
         self._added.clear()
         if self._is_implicit:
             self.identity = ended
             self._sequences.clear()
 
-    async def add(self, partitions: Iterable[Partition], *, over: Cluster | None = None) -> None:
+    async def add(self, partitions: Iterable[Partition]) -> None:
         """Make partitions a part of the transaction by one request: batches for those that are
         may be sent beside each other. Where batches add their partitions themselves, nothing is
         asked."""
@@ -262,7 +271,6 @@ class TransactionalProducer:
         if not topics:
             return
         identity = self.identity
-        cluster = over or self._cluster
         self._is_begun = True
 
         async def ask(node_id: int) -> None:
@@ -276,7 +284,7 @@ class TransactionalProducer:
                     for name, indexes in topics.items()
                 ],
             )
-            response = await cluster.call(request, node_id, version_max=ADD_VERSION_MAX)
+            response = await self._cluster.call(request, node_id, version_max=ADD_VERSION_MAX)
             refused: list[tuple[int, str]] = []
             for answered in response.results_by_topic_v3_and_below:
                 for one in answered.results_by_partition:
@@ -286,12 +294,12 @@ class TransactionalProducer:
             for code, what in sorted(refused, key=lambda it: it[0] == _NOT_ATTEMPTED):
                 self._check(code, what)
 
-        await self._ask(ask, over)
+        await self._ask(ask)
         for name, indexes in topics.items():
             self._added.update({(name, index): None for index in indexes})
 
-    async def _ask(self, ask: Callable[[int], Awaitable[T]], over: Cluster | None = None) -> T:
-        return await (over or self._cluster).ask_coordinator(
+    async def _ask(self, ask: Callable[[int], Awaitable[T]]) -> T:
+        return await self._cluster.ask_coordinator(
             Coordinator.TRANSACTION, self.transactional_id, ask
         )
 

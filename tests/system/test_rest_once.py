@@ -197,3 +197,40 @@ def test_a_message_is_kept_once_though_the_quota_holds_it_back() -> None:
         late = publish(rest, "held-back", "another", "v")
         assert (late.status, late.told["error"]) == (429, "quota_exceeded")
         assert int(late.headers["retry-after"]) >= 1
+
+
+def test_over_the_quota_posts_are_kept_or_told_when_to_come_again() -> None:
+    """Batches that go beside each other do not wait behind the first one that is throttled, nor
+    does anybody else's transaction: each post is answered 200, or 429 with nothing of it kept."""
+    with Broker(options=SETTINGS) as own, WireClient(own.bootstrap) as client:
+        client.create_topic("burst", 4, {"max.message.bytes": "3000"})
+        shape = m.AlterClientQuotasRequest
+        entity = [shape.EntityData(entity_type="client-id", entity_name="kwire-http")]
+        op = shape.OpData(key="producer_byte_rate", value=1_000.0, remove=False)
+        client.call(shape(entries=[shape.EntryData(entity=entity, ops=[op])]), 1)
+        port = port_of(own)
+        messages = [{"value": text64("x" * 700), "partition": at % 4} for at in range(16)]
+
+        def one(number: int) -> Answer:
+            key = {"Idempotency-Key": f"burst-{number}"}
+            return Rest(port).ask("POST", "/topics/burst/messages", {"messages": messages}, key)
+
+        with ThreadPoolExecutor(8) as threads:
+            answers = list(threads.map(one, range(8)))
+        statuses = [answer.status for answer in answers]
+        assert set(statuses) <= {200, 429}, answers
+        assert 200 in statuses
+        held_back = [answer for answer in answers if answer.status == 429]
+        assert all(int(answer.headers["retry-after"]) >= 1 for answer in held_back)
+        places = [
+            (one["partition"], one["offset"])
+            for answer in answers
+            if answer.status == 200
+            for one in answer.told["offsets"]
+        ]
+        assert len(set(places)) == len(places) == 16 * statuses.count(200)
+        found = sum(
+            len(Rest(port).read("burst", at, 0, isolation="read_committed").told["messages"])
+            for at in range(4)
+        )
+        assert found == len(places)

@@ -95,7 +95,15 @@ class Failed(NamedTuple):
     error: ClientError
 
 
-Input: TypeAlias = "Posted | Left | Opened | ReadUp | Written | Committed | Refused | Lost | Failed"
+class HeldBack(NamedTuple):
+    """A quota holds back what is sent: whoever waits with nothing written yet is told so."""
+
+    error: ClientError
+
+
+Input: TypeAlias = (
+    "Posted | Left | HeldBack | Opened | ReadUp | Written | Committed | Refused | Lost | Failed"
+)
 
 
 # -- effects
@@ -164,6 +172,8 @@ class Keeper:
         """In the order of their arrival."""
         self._group: dict[int, Posted] = {}
         self._alone: dict[int, None] = {}
+        self._unsure: dict[int, None] = {}
+        """Those that wait again, and may have been published."""
         self._now_ms = 0
 
     @property
@@ -184,6 +194,8 @@ class Keeper:
             self._waiting.pop(given.number, None)
             self._alone.pop(given.number, None)
             return []
+        if isinstance(given, HeldBack):
+            return self._held_back(given.error)
         allowed = _ALLOWED[self.phase]
         assert isinstance(given, allowed), f"{type(given).__name__} while {self.phase.name}"
         if isinstance(given, Opened):
@@ -197,6 +209,7 @@ class Keeper:
         if isinstance(given, Refused):
             return self._refused(given)
         if isinstance(given, Lost):
+            self._unsure.update(dict.fromkeys(self._group))
             self._take_back()
             return self._reopen()
         if isinstance(given, Failed):
@@ -215,6 +228,13 @@ class Keeper:
             return self._reopen()
         return self._decide() if self.phase is Phase.READY else []
 
+    def _held_back(self, error: ClientError) -> list[Effect]:
+        told = [number for number in self._waiting if number not in self._unsure]
+        for number in told:
+            del self._waiting[number]
+            self._alone.pop(number, None)
+        return [NotPublished(number, error) for number in told]
+
     def _answer_of(self, post: Posted) -> Effect | None:
         """What is committed stays so, whoever is the writer."""
         known = self.known.find(post.key, self._now_ms)
@@ -228,6 +248,7 @@ class Keeper:
     def _decide(self) -> list[Effect]:
         """Everything is known: answer what was published, and write what was not."""
         effects: list[Effect] = []
+        self._unsure.clear()
         for post in list(self._waiting.values()):
             answer = self._answer_of(post)
             if answer is not None:
@@ -306,6 +327,7 @@ class Keeper:
         effects: Sequence[Effect] = [NotPublished(number, error) for number in self._waiting]
         self._waiting.clear()
         self._alone.clear()
+        self._unsure.clear()
         return list(effects)
 
 
@@ -317,4 +339,4 @@ _ALLOWED: dict[Phase, tuple[type[Input], ...]] = {
     Phase.WRITING: (Written, Refused, Lost),
     Phase.COMMITTING: (Committed, Refused, Lost),
 }
-"""What may come in each phase, beside Posted and Left."""
+"""What may come in each phase, beside Posted, Left and HeldBack."""

@@ -13,7 +13,7 @@ committed records.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from kwire.client.cluster import Cluster
 from kwire.client.errors import ClientError
@@ -23,6 +23,7 @@ from kwire.client.idempotency.keeper import (
     Effect,
     Failed,
     Finish,
+    HeldBack,
     Input,
     Keeper,
     Left,
@@ -61,17 +62,37 @@ class KeyUsed(ClientError):
     """The key was used for something else."""
 
 
-class _Driven:
-    """One keeper, and what it wants done: one thing at a time."""
+class Throttled(ClientError):
+    """The producer's quota holds back what is sent, for `wait_s` from then on: the messages are not
+    there."""
 
-    def __init__(self, cluster: Cluster, scope: str, partition: int) -> None:
+    wait_s = 0.0
+
+    @property
+    def is_retriable(self) -> bool:
+        return True
+
+
+class _Driven:
+    """One keeper, and what it wants done: one thing at a time. `check` is called where something
+    was sent."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        sending: Cluster,
+        scope: str,
+        partition: int,
+        check: Callable[[], None],
+    ) -> None:
+        self._check = check
         self._loop = cluster.loop
         self._clock = cluster.clock
         self._partition = partition
         known = KnownKeys(RETENTION_MS)
         self.keeper = Keeper(known)
         self._reader = KeysReader(cluster, scope, partition, known)
-        self._writer = GroupWriter(cluster, scope, partition)
+        self._writer = GroupWriter(cluster, scope, partition, sending=sending)
         self._posts: dict[int, Post] = {}
         self._waiting: dict[int, asyncio.Future[Published]] = {}
         self._written: dict[int, Runs] = {}
@@ -101,6 +122,11 @@ class _Driven:
                 self._step(Left(number))
                 if not self.keeper.has(number):
                     self._posts.pop(number, None)
+
+    def hold_back(self, error: Throttled) -> None:
+        """Tell whoever waits, and has nothing written."""
+        if not self.is_broken:
+            self._step(HeldBack(error))
 
     async def close(self) -> None:
         task, self._doing = self._doing, None
@@ -151,6 +177,7 @@ class _Driven:
             self.is_broken = True
             self._fail_all("a fault of kwire's; the log says more")
             raise
+        self._check()
         self._doing = None
         self._step(given)
 
@@ -194,6 +221,7 @@ class KeyedPublisher:
 
     def __init__(self, cluster: Cluster, scope: str) -> None:
         self._cluster = cluster
+        self._sending = cluster.another()
         self._scope = scope
         self._driven: dict[int, _Driven] = {}
         self._partitions = 0
@@ -212,6 +240,15 @@ class KeyedPublisher:
         """End it; what is being published fails, and may have been."""
         for one in self._driven.values():
             await one.close()
+        await self._sending.close()
+
+    def _check(self) -> None:
+        """Where the quota holds back what is sent, whoever waits is told."""
+        wait_s = self.throttled_until_s - self._cluster.loop.time()
+        if wait_s > 0:
+            error = _throttled(wait_s)
+            for one in self._driven.values():
+                one.hold_back(error)
 
     async def publish(
         self,
@@ -223,7 +260,8 @@ class KeyedPublisher:
         batch_bytes_max: int = BATCH_BYTES_MAX,
     ) -> Published:
         """See the module: messages with a partition each; ClientError, of which KeyUsed. Where the
-        caller is cancelled nobody knows whether they are there: the same again tells.
+        caller is cancelled nobody knows whether they are there: the same again tells. Throttled
+        where the producer's quota holds them back before they are written.
         `batch_bytes_max` is what the topic takes in one batch."""
         if not self._partitions:
             self._partitions = await keys_partitions(self._cluster)
@@ -238,5 +276,16 @@ class KeyedPublisher:
         index = key_records.partition_of_key(self._scope, key, self._partitions)
         driven = self._driven.get(index)
         if driven is None or driven.is_broken:
-            driven = self._driven[index] = _Driven(self._cluster, self._scope, index)
+            driven = self._driven[index] = _Driven(
+                self._cluster, self._sending, self._scope, index, self._check
+            )
+        wait_s = self.throttled_until_s - self._cluster.loop.time()
+        if wait_s > 0:
+            raise _throttled(wait_s)
         return await driven.publish(post)
+
+
+def _throttled(wait_s: float) -> Throttled:
+    error = Throttled(f"the producer's quota is exceeded, for {wait_s:.1f} s")
+    error.wait_s = wait_s
+    return error

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 from kwire.client.cluster import Cluster, Coordinator
@@ -41,7 +40,7 @@ THROTTLED_S = 60.0
 """How long after a broker has held back what was sent more of it is expected."""
 AT_ONCE_BYTES_MAX = 64 << 10
 """Of the messages that go beside each other: what is more may be over the producer's quota, and
-whatever is behind it on its connection would wait for longer than the transaction lasts."""
+whatever is behind it on its connection would have to be sent again."""
 
 _LOST = (
     ErrorCode.INVALID_TXN_STATE,
@@ -161,12 +160,18 @@ async def _replicas(cluster: Cluster) -> int:
 class GroupWriter:
     """See the module."""
 
-    def __init__(self, cluster: Cluster, scope: str, partition: int) -> None:
+    def __init__(self, cluster: Cluster, scope: str, partition: int, *, sending: Cluster) -> None:
+        """Messages go over the connections of `sending`, all else over those of `cluster`: the end
+        of a transaction does not wait behind its messages for longer than it lasts."""
         self._cluster = cluster
+        self._sending = sending
         self._partition = partition
         self._transactions = Transactions(cluster)
         self._producer = TransactionalProducer(
-            cluster, transactional_id(scope, partition), timeout_ms=TIMEOUT_MS
+            cluster,
+            transactional_id(scope, partition),
+            timeout_ms=TIMEOUT_MS,
+            leaves_throttled=True,
         )
 
     async def open(self) -> None:
@@ -195,16 +200,6 @@ class GroupWriter:
     def throttled_until_s(self) -> float:
         """Until when the broker holds back what is sent, by the producer's quota."""
         return self._producer.throttled_until_s
-
-    @asynccontextmanager
-    async def _not_held_back(self) -> AsyncIterator[Cluster]:
-        """A broker that holds back a producer reads nothing more of its connection: the transaction
-        would be over (`TIMEOUT_MS`) before it is ended. What follows goes over new connections."""
-        if self.throttled_until_s <= self._cluster.loop.time():
-            yield self._cluster
-            return
-        async with self._cluster.another() as own:
-            yield own
 
     async def write(self, posts: Mapping[int, Post]) -> dict[int, Runs]:
         """The messages of posts by number, as a transaction that stays open; of each post where
@@ -265,10 +260,9 @@ class GroupWriter:
         """The messages of one partition, those of several posts in one batch."""
         for batch in batches:
             try:
-                async with self._not_held_back() as over:
-                    offsets = await self._producer.send_in_parts(
-                        *partition, batch.messages, over=over
-                    )
+                offsets = await self._producer.send_in_parts(
+                    *partition, batch.messages, over=self._sending
+                )
             except RecordTooLarge as error:
                 number = batch.owner(error.at)
                 of_post, wrong = posts[number].messages, batch.messages[error.at]
@@ -291,21 +285,20 @@ class GroupWriter:
             Outgoing(key=key, value=key_records.encoded(record)) for key, record in records.items()
         ]
         try:
-            async with self._not_held_back() as over:
-                await self._producer.send_in_parts(KEYS_TOPIC, self._partition, last, over=over)
+            await self._producer.send_in_parts(
+                KEYS_TOPIC, self._partition, last, over=self._sending
+            )
         except ClientError as error:
             if is_lost(error):
                 raise OutcomeUnknown from None
             await self._refuse((), error)
         try:
-            async with self._not_held_back() as over:
-                await self._producer.commit(over=over)
+            await self._producer.commit()
         except ClientError:
             raise OutcomeUnknown from None
 
     async def _refuse(self, numbers: tuple[int, ...], error: ClientError) -> None:
-        async with self._not_held_back() as over:
-            await self._producer.abort(over=over)
+        await self._producer.abort()
         raise PostsRefused(numbers, error) from None
 
 

@@ -13,6 +13,7 @@ from kwire.client.idempotency.keeper import (
     Effect,
     Failed,
     Finish,
+    HeldBack,
     Input,
     Keeper,
     Left,
@@ -129,6 +130,31 @@ def test_what_is_committed_is_answered_in_every_phase(phase: Phase) -> None:
     assert keeper.step(post(8, b"known"), NOW_MS) == [Published(8, RECORD, is_repeated=True)]
     assert keeper.step(post(9, b"known", OTHER), NOW_MS) == [OtherBody(9, RECORD)]
     assert keeper.phase is phase
+
+
+@pytest.mark.parametrize("phase", list(Phase))
+def test_who_waits_is_told_of_the_quota_unless_it_is_being_written(phase: Phase) -> None:
+    keeper = keeper_in(phase)
+    is_written = phase in (Phase.WRITING, Phase.COMMITTING)
+    waits = phase in (Phase.OPENING, Phase.READING)
+    if is_written:
+        keeper.step(post(2), NOW_MS)
+    effects = [NotPublished(2, ERROR)] if is_written else FAIL if waits else []
+    assert keeper.step(HeldBack(ERROR), NOW_MS) == effects
+    assert (keeper.phase, keeper.has(0), keeper.has(2)) == (phase, is_written, False)
+
+
+def test_of_what_was_lost_nobody_is_told_that_it_was_held_back() -> None:
+    keeper = keeper_in(Phase.COMMITTING)
+    keeper.step(post(2), NOW_MS)
+    keeper.step(Lost(), NOW_MS)
+    assert keeper.step(HeldBack(ERROR), NOW_MS) == [NotPublished(2, ERROR)]
+    keeper.step(Opened(), NOW_MS)
+    learn(keeper, b"key-0")
+    assert keeper.step(ReadUp(), NOW_MS) == [
+        Published(0, RECORD, is_repeated=True),
+        Write((1,)),
+    ]
 
 
 def test_two_posts_of_one_key_are_not_in_one_group() -> None:

@@ -14,6 +14,7 @@ from typing import NamedTuple, TypeAlias
 
 import pytest
 
+from kwire.client.errors import ClientError
 from kwire.client.idempotency import keeper as keepers
 from kwire.client.idempotency import key_records
 from kwire.client.idempotency.keeper import Keeper
@@ -28,6 +29,7 @@ STEPS = 400
 PATIENCE = 30
 """Turns that the transaction of another is given to end."""
 NOW_MS = 1_000_000
+HELD_BACK = ClientError("held back")
 Work: TypeAlias = "Iterator[keepers.Input | None]"
 
 
@@ -94,11 +96,18 @@ class Node:
         self.keys: dict[int, bytes] = {}
         self.work: Work | None = None
         self.answers: list[tuple[bytes, KeyRecord]] = []
+        self.held_back: set[int] = set()
+        self.kept: set[int] = set()
+        """Numbers of posts that are in a transaction that was committed."""
 
     def step(self, given: keepers.Input) -> None:
         for effect in self.keeper.step(given, NOW_MS):
             if isinstance(effect, keepers.Published):
                 self.answers.append((self.keys[effect.number], effect.record))
+            elif isinstance(effect, keepers.NotPublished) and effect.error is HELD_BACK:
+                self.held_back.add(effect.number)
+                if effect.number in self.kept:
+                    raise Broken(f"post {effect.number} is there, and was told to be held back")
             elif isinstance(effect, keepers.Open):
                 self.work = self.open()
             elif isinstance(effect, keepers.Read):
@@ -141,6 +150,8 @@ class Node:
     def write(self, numbers: tuple[int, ...]) -> Work:
         world = self.world
         for number in numbers:
+            if number in self.held_back:
+                raise Broken(f"post {number} is written after it was told to be held back")
             yield None
             if self.epoch != world.epoch:
                 yield keepers.Lost()
@@ -170,6 +181,7 @@ class Node:
         if self.epoch != world.epoch or chance < 0.1:
             yield keepers.Lost()
         world.end(True)
+        self.kept.update(numbers)
         if chance < 0.3:
             yield keepers.Lost()
         yield keepers.Committed(records)
@@ -194,6 +206,8 @@ def run(seed: int, kind: type[Node] = Node) -> None:
             node.step(keepers.Posted(number, key, b"", 1))
         elif event < 0.17:
             nodes[at] = kind(world)  # killed: whoever waited asks again, or does not
+        elif event < 0.19:
+            node.step(keepers.HeldBack(HELD_BACK))
         elif node.work is not None:
             node.go_on()
         elif turn >= STEPS and not any(one.work for one in nodes):
@@ -269,8 +283,21 @@ class WaitsForNoEnd(Node):
     kind = _ReadsItsOwn
 
 
+class _HoldsAllBack(Keeper):
+    def _held_back(self, error: ClientError) -> list[keepers.Effect]:
+        self._unsure.clear()
+        return super()._held_back(error)
+
+
+class HoldsBackWhatIsThere(Node):
+    """What may be there is told to be held back."""
+
+    kind = _HoldsAllBack
+
+
 @pytest.mark.parametrize(
-    "mutation", [ReadsNothing, DoesNotReopen, BelievesOpenTransactions, WaitsForNoEnd]
+    "mutation",
+    [ReadsNothing, DoesNotReopen, BelievesOpenTransactions, WaitsForNoEnd, HoldsBackWhatIsThere],
 )
 def test_a_mutation_is_found(mutation: type[Node]) -> None:
     for seed in range(SEEDS):

@@ -43,17 +43,17 @@ class Producer:
         self._reached("send" if topic == "t" else "send of keys")
         return list(range(len(records)))
 
-    async def commit(self, *, over: object) -> None:
+    async def commit(self) -> None:
         self._reached("commit")
 
-    async def abort(self, *, over: object) -> None:
+    async def abort(self) -> None:
         return
 
 
 def write(step: str, error: ClientError) -> None:
     async def scenario() -> None:
         cluster: Any = SimpleNamespace(loop=asyncio.get_running_loop())
-        writer = GroupWriter(cluster, "alice", 0)
+        writer = GroupWriter(cluster, "alice", 0, sending=cluster)
         producer: Any = Producer(step, error)
         writer._producer = producer
         await writer.write({1: POST})

@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from kwire.client.errors import RequestFailed
 from kwire.client.idempotency.key_records import KEY_CHARACTERS_MAX, digest_of
-from kwire.client.idempotency.publisher import KeyedPublisher, KeyUsed
+from kwire.client.idempotency.publisher import KeyedPublisher, KeyUsed, Throttled
 from kwire.client.producer import Outgoing
 from kwire.client.transactional_producer import RecordTooLarge
 from kwire.http.purposes.rest.clients import Client
@@ -113,6 +113,8 @@ async def publish_once(
         if isinstance(error, RecordTooLarge):
             raise too_large(error.at, str(error)) from None
         raise
+    except Throttled as error:
+        raise throttled(error.wait_s) from None
     except KeyUsed as error:
         raise Problem(422, "idempotency_key_used", str(error), header=IDEMPOTENCY_KEY) from None
     except TimeoutError:
