@@ -73,8 +73,9 @@ def context_prefix(context: str) -> str:
 
 
 def check_context(text: str) -> str:
-    """The name of a context, however it is written: it has no colon in it. RegistryError 42208."""
-    if ":" in text.strip(":") or _CONTROL.search(text):
+    """The name of a context, however it is written: it has no colon in it, and is not
+    that of all. RegistryError 42208."""
+    if text == EVERY or ":" in text.strip(":") or _CONTROL.search(text):
         raise RegistryError(Code.INVALID_SUBJECT, f"The context {text[:100]!r} is not valid")
     return text
 

@@ -228,3 +228,17 @@ def test_a_list_of_references_names_the_wrong_one() -> None:
 
 def test_what_may_be_read_may_be_asked_for_its_head() -> None:
     assert ask("HEAD", "/subjects") == ask("GET", "/subjects")
+
+
+def test_every_context_is_none_that_can_be_deleted() -> None:
+    """`:*:` stands for all of them, where subjects are listed."""
+    status, body = asyncio.run(answered(InMemory(), "DELETE", "/contexts/:*:", "", b""))
+    told = json.loads(body)
+    assert (status, told["error_code"]) == (422, 42208)
+    assert told["message"] == "The context ':*:' is not valid"
+
+
+@pytest.mark.parametrize("path", ["//subjects", "/subjects//versions", "///contexts/c"])
+def test_an_empty_name_is_refused_by_the_registry_wherever_it_is(path: str) -> None:
+    status, body = asyncio.run(answered(InMemory(), "GET", path, "", b""))
+    assert (status, json.loads(body)["message"]) == (404, "a name in the path is empty")

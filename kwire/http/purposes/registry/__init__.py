@@ -88,11 +88,12 @@ def routes(serving: Serving) -> list[BaseRoute]:
 
 
 class Tree(Route):
-    """A path and all below it, whatever is in that: names of subjects may have line feeds."""
+    """A path and all below it, whatever is in that: names of subjects may have line feeds, and an
+    empty name in front is refused as one behind is."""
 
     def __init__(self, root: str, application: Application) -> None:
         super().__init__(f"/{root}", application)
-        self.path_regex = re.compile(rf"^/{root}(/.*)?$", re.DOTALL)
+        self.path_regex = re.compile(rf"^/+{root}(/.*)?$", re.DOTALL)
 
 
 class Application:

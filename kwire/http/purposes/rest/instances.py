@@ -52,7 +52,9 @@ TIMEOUT_MS_MAX = 3_600_000
 INSTANCES_MAX = 64
 TOPICS_MAX = 1000
 
-InstanceId = Annotated[str, whole("[A-Za-z0-9_-]{1,64}")]
+InstanceId = Annotated[
+    str, whole("[A-Za-z0-9_-]{1,64}", "1 to 64 letters, digits, underscores and hyphens")
+]
 Topics = Annotated[list[Topic], Meta(min_length=1, max_length=TOPICS_MAX)]
 
 

@@ -18,15 +18,18 @@ from kwire.http.purposes.rest.clients import Client
 from kwire.http.purposes.rest.problems import Offset, Problem, throttled
 from kwire.http.purposes.rest.publishing import Publishing, check_sizes, too_large
 from kwire.http.purposes.rest.records import Message, to_records
+from kwire.http.purposes.rest.shapes import WORDS
 from kwire.protocol.errors import ErrorCode
 
 IDEMPOTENCY_KEY = "Idempotency-Key"
+_PATTERN = r"^[\x21-\x7e]+$"
+WORDS[_PATTERN] = "printable ASCII characters without spaces"
 REPLAYED = "idempotent-replayed"
 """The header of an answer that was given before."""
 IdempotencyKey: TypeAlias = Annotated[
     str,
     Meta(
-        pattern=r"^[\x21-\x7e]+$",
+        pattern=_PATTERN,
         min_length=1,
         max_length=KEY_CHARACTERS_MAX,
         description="A name of this request, new for each: a UUID, say.",

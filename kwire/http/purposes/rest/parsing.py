@@ -17,6 +17,7 @@ from starlette.types import Scope
 
 from kwire.http.purposes.rest.problems import Problem
 from kwire.http.purposes.rest.route import JSON, AnyRoute, Documents
+from kwire.http.purposes.rest.shapes import WORDS
 
 PARAMETERS_MAX = 64
 _AT = re.compile(r" - at `\$\.?(.*)`$")
@@ -66,7 +67,11 @@ def _wrong_body(text: str) -> Problem:
 def _split(text: str) -> tuple[str, str]:
     """What is wrong, and where."""
     at = _AT.search(text)
-    return (text, "") if at is None else (text[: at.start()], at.group(1))
+    what, where = (text, "") if at is None else (text[: at.start()], at.group(1))
+    for pattern, words in WORDS.items():
+        if what.endswith(f" matching regex {pattern!r}"):
+            return f"it is to be {words}", where
+    return what, where
 
 
 class ParameterParser:

@@ -16,14 +16,22 @@ LIST_MAX = 10_000
 BASE64 = r"^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
 
 
-def whole(pattern: str) -> Meta:
+WORDS: dict[str, str] = {}
+"""What a text may be, by the pattern that says so to programs."""
+
+
+def whole(pattern: str, words: str) -> Meta:
     """A text that is this from its first character to its last, to Python, whose `$` takes a line
-    feed behind it, and to JSON Schema, which has no other."""
-    return Meta(pattern=rf"^{pattern}$(?!\n)")
+    feed behind it, and to JSON Schema, which has no other; `words` say it to people."""
+    found = rf"^{pattern}$(?!\n)"
+    WORDS[found] = words
+    return Meta(pattern=found)
 
 
-Topic: TypeAlias = Annotated[str, whole("[a-zA-Z0-9._-]{1,249}")]
-Group: TypeAlias = Annotated[str, whole("[^/]{1,249}")]
+Topic: TypeAlias = Annotated[
+    str, whole("[a-zA-Z0-9._-]{1,249}", "1 to 249 letters, digits, dots, underscores and hyphens")
+]
+Group: TypeAlias = Annotated[str, whole("[^/]{1,249}", "1 to 249 characters, none of them a slash")]
 Partition: TypeAlias = Annotated[int, Meta(ge=0, le=INT32_MAX)]
 AnOffset: TypeAlias = Annotated[int, Meta(ge=0, le=INT64_MAX)]
 Base64: TypeAlias = Annotated[bytes, Meta(extra_json_schema={"pattern": BASE64})]

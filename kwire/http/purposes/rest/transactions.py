@@ -55,7 +55,7 @@ TIMEOUT_MS_MAX = 900_000
 TRANSACTIONS_MAX = 1000
 INT16_MAX = 2**15 - 1
 
-TransactionalId = Annotated[str, whole("[^/]{1,249}")]
+TransactionalId = Annotated[str, whole("[^/]{1,249}", "1 to 249 characters, none of them a slash")]
 ProducerId = Annotated[int, Meta(ge=0, le=INT64_MAX)]
 Epoch = Annotated[int, Meta(ge=0, le=INT16_MAX)]
 

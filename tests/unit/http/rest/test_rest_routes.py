@@ -13,8 +13,10 @@ pytest.importorskip("msgspec")
 import msgspec
 from msgspec import inspect
 
+from kwire.http.purposes.rest import parsing
 from kwire.http.purposes.rest.calls import ROUTES
 from kwire.http.purposes.rest.instances import InstanceId
+from kwire.http.purposes.rest.once import IdempotencyKey
 from kwire.http.purposes.rest.openapi import described, document, operation_id, page
 from kwire.http.purposes.rest.problems import Problem
 from kwire.http.purposes.rest.records import (
@@ -149,9 +151,20 @@ def test_a_line_feed_behind_a_name_is_no_part_of_it(kind: type[str]) -> None:
             msgspec.convert(text, kind)
 
 
-@pytest.mark.parametrize("milliseconds", range(1_700_000_000_000, 1_700_000_000_100))
-def test_a_record_of_v3_has_the_millisecond_of_its_timestamp(milliseconds: int) -> None:
-    moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=milliseconds)
-    placed = v3_records._placed(json.dumps({"timestamp": moment.isoformat()}), 1, 0, 0)
-    assert placed.record.timestamp == milliseconds
-    assert v3_records._placed("{}", 1, 0, milliseconds).record.timestamp == milliseconds
+def test_a_record_of_v3_has_the_millisecond_of_its_timestamp() -> None:
+    for milliseconds in range(1_700_000_000_000, 1_700_000_000_100):
+        moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=milliseconds)
+        placed = v3_records._placed(json.dumps({"timestamp": moment.isoformat()}), 1, 0, 0)
+        assert placed.record.timestamp == milliseconds
+        assert v3_records._placed("{}", 1, 0, milliseconds).record.timestamp == milliseconds
+
+
+@pytest.mark.parametrize("kind", [Topic, Group, InstanceId, TransactionalId, IdempotencyKey])
+def test_a_name_that_is_refused_is_told_in_words(kind: type[str]) -> None:
+    for text in ("a\n", "a/b", "a b", ""):
+        try:
+            msgspec.convert(text, kind)
+        except msgspec.ValidationError as error:
+            what, _ = parsing._split(f"{error} - at `$.name`")
+            assert "regex" not in what, what
+            assert what.startswith(("it is to be ", "Expected `str` of length")), what
