@@ -22,7 +22,7 @@ PACKAGE = ROOT / "kwire"
 
 # Package (or module) -> what it may import besides itself; BASE is below all. In the order of the
 # lists in docs/DESIGN.md and CONTRIBUTING.md.
-BASE = ("checksums", "clock", "json_numbers", "kept_errors", "pending", "python_module")
+BASE = ("checksums", "clock", "json_numbers", "kept_errors", "pending", "python_module", "urls")
 FACTS = (*BASE, "config", "protocol")
 LOW = (*FACTS, "network", "log", "security", "quota")
 MIDDLE = (*LOW, "replica", "kraft", "share")
@@ -34,6 +34,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "kept_errors": (),
     "pending": ("kept_errors",),
     "python_module": (),
+    "urls": (),
     "protocol": BASE,
     "config": (*BASE, "protocol"),
     "network": FACTS,
