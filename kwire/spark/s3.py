@@ -16,6 +16,7 @@ import contextlib
 import os
 import pathlib
 import re
+import time
 import weakref
 import zipfile
 from collections.abc import Callable, Iterator
@@ -31,6 +32,10 @@ NO_STORE = "No FileSystem for scheme"
 LOG_STORE = "kwire.spark.ConditionalLogStore"
 LOG_STORE_SETTINGS = "spark.delta.logStore."
 CAUSES_MAX = 10
+# 409 is what a store says while another request for the name is under way. As ConditionalLogStore.
+CONFLICT = "Status Code: 409"
+ATTEMPTS = 5
+PAUSE_S = 0.2
 # A store is asked once before there is anything to lose: what S3A would try for minutes is told.
 IMPATIENT = {
     "fs.s3a.attempts.maximum": "1",
@@ -191,17 +196,27 @@ def _source(get: Get, bucket: str) -> str:
 
 def create(system: Any, place: Any, data: bytes) -> bool:
     """Make a file; False where there is one already, also one that came at this moment."""
-    builder = system.createFile(place)
-    builder.must(CONDITION, True)
-    stream = builder.build()
-    try:
-        stream.write(bytearray(data))
-        stream.close()
-    except Exception:
-        if not system.exists(place):
-            raise
-        return False
+    for attempt in range(ATTEMPTS):
+        builder = system.createFile(place)
+        builder.must(CONDITION, True)
+        stream = builder.build()
+        try:
+            stream.write(bytearray(data))
+            stream.close()
+        except Exception as error:
+            if system.exists(place):
+                return False
+            if attempt + 1 == ATTEMPTS or not _is_conflict(error):
+                raise
+            time.sleep(PAUSE_S * 2**attempt)  # another upload is under way, and may fail
+        else:
+            break
     return True
+
+
+def _is_conflict(error: Exception) -> bool:
+    """Whether the store says that another request for the name is under way."""
+    return any(CONFLICT in text for _, text in causes_of(error))
 
 
 def check_conditions(spark: Any, system: Any, root: str) -> None:

@@ -171,14 +171,20 @@ def test_a_place_without_a_bucket_is_refused() -> None:
 
 class Store:
     """A store as Hadoop shows one, of files that are created with a condition; `lost`: how many
-    answers to a PUT do not come, so that the client sends it again."""
+    answers to a PUT do not come, so that the client sends it again; `conflicts`: how many PUTs
+    come while another one is under way."""
 
-    def __init__(self, *, keeps_condition: bool = True, lost: int = 0) -> None:
+    def __init__(self, *, keeps_condition: bool = True, lost: int = 0, conflicts: int = 0) -> None:
         self.files: dict[str, bytes] = {}
         self.made: list[bytes] = []
         self._keeps_condition, self._lost = keeps_condition, lost
+        self._conflicts = conflicts
 
     def put(self, path: str, data: bytes, *, conditional: bool) -> None:
+        if self._conflicts:
+            self._conflicts -= 1
+            code = "ConditionalRequestConflict"
+            raise JavaError(("org.apache.hadoop.fs.s3a.AWSBadRequestException", service(code, 409)))
         while True:
             if conditional and self._keeps_condition and path in self.files:
                 raise OSError("412 PreconditionFailed")
@@ -242,6 +248,20 @@ def test_a_store_that_keeps_files_is_taken_also_where_the_answer_to_the_first_is
         checked(store)
         assert store.made == [b"first"]
         assert store.files == {}
+
+
+def test_a_file_is_made_once_another_upload_is_no_more_under_way(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr(s3.time, "sleep", pauses.append)
+    store = Store(conflicts=2)
+    assert s3.create(store, "place", b"data")
+    assert store.files == {"place": b"data"}
+    assert len(pauses) == 2
+    assert not s3.create(store, "place", b"other")
+    with pytest.raises(JavaError):
+        s3.create(Store(conflicts=99), "place", b"data")
 
 
 def test_credentials_are_neither_taken_nor_shown_in_an_address() -> None:
