@@ -100,3 +100,10 @@ def test_a_road_that_forgets_that_followers_are_there_is_found(
 def test_a_follower_that_asks_for_what_it_had_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(LeaderFetcher, "_unsettle", lambda self: None)
     assert _parts_from_seed()
+
+
+def test_a_road_whose_waits_are_woken_as_they_come_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Partition, "_listeners", lambda self: list(self.data_listeners))
+    assert _parts_from_seed()

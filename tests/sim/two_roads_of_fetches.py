@@ -13,10 +13,14 @@ import asyncio
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from unittest.mock import patch
 
 from kwire.node.node import Node
 from kwire.protocol import frame
 from kwire.protocol import messages as m
+from kwire.replica.delayed_read import DelayedRead
+from kwire.replica.partition import Partition
+from kwire.server.fetch_sessions import SessionPartition
 from kwire.testing.simulation.client import batch_of
 from kwire.testing.simulation.nodes import BROKER_PORT, SimulatedNodes
 from tests.sim.two_roads import STEPS, Peer, Road, difference
@@ -66,8 +70,24 @@ class FetchRoad(Road):
         self.followers_taken = 0
         """How many fetches of followers took the plain road."""
         self.transactions = 0
+        self.heard: list[tuple[str, int]] = []
+        """(partition, which of the node's reads that wait) as consumers heard of records."""
 
     def run(self) -> None:
+        original = DelayedRead.data_arrived
+
+        def data_arrived(
+            read: DelayedRead[SessionPartition], partition: Partition, size_bytes: int
+        ) -> None:
+            if size_bytes and read._limits.replica_id < 0:
+                self.heard.append((str(partition), partition.data_listeners[read]))
+            original(read, partition, size_bytes)
+
+        with patch.object(DelayedRead, "data_arrived", data_arrived):
+            self._run()
+        self.state.append(("heard", str(self.heard)))
+
+    def _run(self) -> None:
         enabled = {"kwire.plain.requests.enable": "true" if self.plain else "false"}
         nodes = SimulatedNodes(self.simulation, IDS, {**SETTINGS, **enabled})
         nodes.format()
@@ -134,8 +154,10 @@ class FetchRoad(Road):
                 await self._open(peer, f"{step} open")
             elif kind < 14:
                 await self._quiet(peer, f"{step} quiet")
-            elif kind < 21:
+            elif kind < 19:
                 await self._meanwhile(peer, f"{step} meanwhile")
+            elif kind < 21:
+                await self._together(peer, f"{step} together")
             else:
                 await self._happens(f"{step}")
         for peer in self.peers:
@@ -203,6 +225,37 @@ class FetchRoad(Road):
         for _ in range(1 + self.draw(2)):
             await self._happens(what, peer)
         self._heard(session, what, await peer.answer())
+
+    async def _together(self, peer: Peer, what: str) -> None:
+        """Several consumers wait for one partition. Their answers arrive at one instant; in which
+        order they were woken is in `heard`."""
+        node_id = IDS[peer.number % len(IDS)]
+        name = "own"
+        together = []
+        for _ in range(2 + self.draw(3)):
+            there = await self._connected(peer.number)
+            session = Session(
+                version=VERSIONS[self.draw(len(VERSIONS))], isolation=self.draw(2), wait_ms=300
+            )
+            session.positions[name, node_id - 1] = 0
+            together.append((there, session))
+        for there, session in together:
+            for _ in range(5 + self.draw(4)):
+                session.wait_ms = 0
+                await self._fetched(there, what, session)
+            session.wait_ms = 300
+        for first in range(2):
+            # Who waits first is not who was at rest first.
+            together.append(together.pop(self.draw(len(together) - first)))
+            for there, session in together:
+                there.writer.write(self._fetch(there, session))
+                await asyncio.sleep(0.002)
+            if self.draw(4):
+                await self._produce(what, name, node_id - 1, peer)
+            for there, session in together:
+                self._heard(session, what, await there.answer())
+        for there, _ in together:
+            there.writer.close()
 
     async def _happens(self, what: str, busy: Peer | None = None) -> None:
         """Something that is not a fetch of this session."""
