@@ -20,6 +20,7 @@ from kwire.protocol import frame
 from kwire.protocol import messages as m
 from kwire.replica.delayed_read import DelayedRead
 from kwire.replica.partition import Partition
+from kwire.replica.quiet_read import QuietRead
 from kwire.server.fetch_sessions import SessionPartition
 from kwire.testing.simulation.client import batch_of
 from kwire.testing.simulation.nodes import BROKER_PORT, SimulatedNodes
@@ -89,7 +90,7 @@ class FetchRoad(Road):
 
     def _run(self) -> None:
         enabled = {"kwire.plain.requests.enable": "true" if self.plain else "false"}
-        nodes = SimulatedNodes(self.simulation, IDS, {**SETTINGS, **enabled})
+        self.nodes = nodes = SimulatedNodes(self.simulation, IDS, {**SETTINGS, **enabled})
         nodes.format()
         for node_id in IDS:
             for other in IDS:
@@ -196,6 +197,8 @@ class FetchRoad(Road):
                     session.positions[name, index] = 0
         if self.draw(20) == 0:
             session.positions["absent", 0] = 0
+        if self.draw(3) == 0 and len(session.positions) > 1:
+            del session.positions["own", own]
         at = peer.number
         while len(self.sessions) <= at:
             self.sessions.append(session)
@@ -222,9 +225,47 @@ class FetchRoad(Road):
         if self.draw(8) == 0:
             self.peers[peer.number] = await self._connected(peer.number, peer)
             return
+        if is_taken := self.draw(6) == 0:
+            await self._taken(peer, session, what)
         for _ in range(1 + self.draw(2)):
             await self._happens(what, peer)
         self._heard(session, what, await peer.answer())
+        if is_taken:
+            self.transcript.append((what, b"%d left" % self._quiet_reads_of_no_session()))
+            await self._fetched(peer, what, session)
+
+    def _quiet_reads_of_no_session(self) -> int:
+        """Reads that watch partitions for sessions that are gone."""
+        count = 0
+        for node in self.nodes.nodes.values():
+            sessions = node.parts.fetch_sessions._sessions.values()
+            known = {session.quiet for session in sessions}
+            for partition in node.replicas:
+                watching = (x for x in partition.watchers if isinstance(x, QuietRead))
+                count += sum(watcher not in known for watcher in watching)
+        return count
+
+    async def _taken(self, busy: Peer, session: Session, what: str) -> None:
+        """Another connection closes the session of a fetch that waits, or makes it another one."""
+        other = self.peers[(busy.number + len(IDS)) % len(self.peers)]
+        if session.epoch <= 0 or self.draw(3) == 0:
+            session.epoch = -1
+            await self._fetched(other, what, session)
+            return
+        before = tuple(session.positions)
+        key = "own", busy.number % len(IDS)
+        session.positions[key] = 0
+        session.changed.add(key)
+        old = before[self.draw(len(before))]
+        if old != key:
+            del session.positions[old]
+            session.forgotten.add(old)
+            session.changed.discard(old)
+        wait_ms, session.wait_ms = session.wait_ms, 0
+        for _ in range(2):
+            await self._fetched(other, what, session)
+        session.wait_ms = wait_ms
+        await self._produce(what, *key, busy)
 
     async def _together(self, peer: Peer, what: str) -> None:
         """Several consumers wait for one partition. Their answers arrive at one instant; in which
