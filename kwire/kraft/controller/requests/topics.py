@@ -8,7 +8,7 @@ decided in slices; each topic's records are in one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from functools import cache
 from typing import TypeAlias
 
@@ -81,9 +81,11 @@ def _creation(
     records: Records = []
     results: list[m.CreateTopicsResponse.CreatableTopicResult] = []
     shown: _ShownConfigs = {}
+    created: set[str] = set()
     for topic in wanted:
         try:
-            results.append(_create_topic(state, topic, context, records, shown))
+            results.append(_create_topic(state, topic, context, records, shown, created))
+            created.add(topic.name)
         except KafkaError as error:
             result = m.CreateTopicsResponse.CreatableTopicResult(name=topic.name)
             results.append(put_error(result, error))
@@ -141,13 +143,14 @@ def _create_topic(
     context: ControllerContext,
     records: Records,
     shown: _ShownConfigs,
+    created: Container[str],
 ) -> m.CreateTopicsResponse.CreatableTopicResult:
     check_name(topic.name)
     if topic.name in state.image.topics.by_name:
         raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{topic.name}' already exists.")
     if "." in topic.name or "_" in topic.name:
-        # Only existing topics count, as in Kafka: two new ones of a request may collide.
-        other = state.index.colliding_topic(topic.name)
+        # Only topics from before count, as in Kafka: two new ones of a request may collide.
+        other = state.index.colliding_topic(topic.name, created)
         if other is not None:
             raise KafkaError(
                 ErrorCode.INVALID_TOPIC_EXCEPTION,
