@@ -72,7 +72,7 @@ class PartitionIndex:
         return bool(self._leaders.get(broker_id))
 
     def colliding_topic(self, name: str, besides: Container[str] = ()) -> str | None:
-        """A topic, none of `besides`, whose name is the same once `.` is written as `_`, or None."""
+        """A topic that is none of `besides` and has the same name once `.` is written as `_`."""
         names = self._collisions.get(name.replace(".", "_"), ())
         return min((each for each in names if each not in besides), default=None)
 

@@ -318,6 +318,53 @@ def test_a_large_request_that_fails_fails_alone(root: Path) -> None:
     assert other.result() == 3
 
 
+def test_others_go_on_when_whoever_takes_an_answer_fails(root: Path) -> None:
+    scheduler = TurningScheduler()
+    node = Node(root, scheduler)
+    scheduler.turns()
+
+    def fail(_: object) -> None:
+        raise ValueError("no place for an answer")
+
+    node.create(("a1", "a2")).add_done_callback(fail)
+    waiting = node.create(("b1", "b2"))
+    with pytest.raises(ValueError, match="no place"):
+        scheduler.turns()
+    later = node.create(("c1",))
+    scheduler.turns()
+    assert (waiting.result(), later.result()) == (4, 5)
+
+
+def test_a_turn_does_one_slice_also_after_the_leadership_was_lost_and_won(root: Path) -> None:
+    scheduler = TurningScheduler()
+    node = Node(root, scheduler)
+    scheduler.turns()
+    lost = node.create(("a1", "a2", "a3"))
+    runner = node.driver.runner
+    assert runner is not None
+    runner.resign()
+    assert lost.error() is not None
+    runner.claim(node.driver.raft.epoch)
+    later = node.create(("b1", "b2", "b3"))
+    while scheduler.soon:
+        before = len(node.controller.topics)
+        scheduler.turn()
+        assert len(node.controller.topics) <= before + 1
+    assert later.result() == 3
+    assert node.controller.topics == ["b1", "b2", "b3"]
+
+
+def test_a_large_request_is_done_when_nobody_waits_for_it_any_more(root: Path) -> None:
+    scheduler = TurningScheduler()
+    node = Node(root, scheduler)
+    scheduler.turns()
+    gone = node.create(("a1", "a2", "a3"))
+    scheduler.turn()
+    gone.cancel()
+    scheduler.turns()
+    assert node.topics() == ["a1", "a2", "a3"]
+
+
 def test_resignation_refuses_and_reloads(root: Path) -> None:
     scheduler = LateScheduler()
     node = Node(root, scheduler)

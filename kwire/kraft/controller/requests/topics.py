@@ -19,7 +19,7 @@ from kwire.kraft.controller.requests import configs
 from kwire.kraft.controller.results import (
     Records,
     Result,
-    Slices,
+    SlicedWork,
     at_once,
     put_error,
     text_of,
@@ -45,7 +45,7 @@ def create_topics(
 
 def create_in_slices(
     state: ControllerState, request: m.CreateTopicsRequest, context: ControllerContext
-) -> Slices[m.CreateTopicsResponse] | None:
+) -> SlicedWork[m.CreateTopicsResponse] | None:
     """The same of many partitions, topic by topic; None where it is small, or may be too large."""
     count = 0
     for topic in request.topics:
@@ -62,7 +62,7 @@ def create_in_slices(
 
 def _creation(
     state: ControllerState, request: m.CreateTopicsRequest, context: ControllerContext
-) -> Slices[m.CreateTopicsResponse]:
+) -> SlicedWork[m.CreateTopicsResponse]:
     names: dict[str, int] = {}
     for topic in request.topics:
         names[topic.name] = names.get(topic.name, 0) + 1
@@ -350,7 +350,7 @@ def delete_topics(
 
 def delete_in_slices(
     state: ControllerState, request: m.DeleteTopicsRequest, context: ControllerContext
-) -> Slices[m.DeleteTopicsResponse] | None:
+) -> SlicedWork[m.DeleteTopicsResponse] | None:
     """The same of many topics; None where it is small, or may be too large."""
     count = len(request.topic_names or ()) + len(request.topics or ())
     if not SLICE_DELETED < count <= MAX_RECORDS_PER_USER_OPERATION:
@@ -360,7 +360,7 @@ def delete_in_slices(
 
 def _deletion(
     state: ControllerState, request: m.DeleteTopicsRequest, context: ControllerContext
-) -> Slices[m.DeleteTopicsResponse]:
+) -> SlicedWork[m.DeleteTopicsResponse]:
     if not state.config.delete_topic_enable:
         if context.api_version < 3:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "Topic deletion is disabled.")

@@ -11,7 +11,7 @@ from kwire.coordinator.group.storage import GroupStorage
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
 from kwire.protocol.records.control import end_transaction_marker
-from tests.support.groups import GroupWorld, codes
+from tests.support.groups import GroupWorld, answered, codes
 
 DAY_MS = 86_400_000
 
@@ -64,11 +64,11 @@ def test_what_is_answered_in_slices_is_of_one_moment() -> None:
     world.commit(6, partition=1)
     asked = m.OffsetFetchRequest.OffsetFetchRequestGroup(group_id="g", topics=None)
     found = world.now(world.coordinator.fetch_offsets(asked, False))
-    before = found.answer()
+    before = answered(found)
     for partition in range(3):
         world.commit_in_transaction(9, 1, partition=partition)
     end(world, 1, True)
-    assert found.answer() == before
+    assert answered(found) == before
     assert world.offset() == 9
 
 
