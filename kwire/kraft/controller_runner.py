@@ -33,8 +33,8 @@ from kwire.protocol.metadata_records import MetadataRecord
 from kwire.protocol.structs import Request, Response
 from kwire.slices import Slices
 
-BATCH_RECORDS_MAX = 8192
-"""More records than this go out in several batches."""
+BATCH_RECORDS_MAX = 10_000
+"""More records than this go out in several batches, as Kafka's: no request of a user has more."""
 
 EXPIRES_PER_TURN_MAX = 10_000
 

@@ -10,6 +10,7 @@ import pytest
 
 from kwire.clock import SeededRandom
 from kwire.kraft.controller.context import ControllerContext
+from kwire.kraft.controller.state import MAX_RECORDS_PER_USER_OPERATION
 from kwire.kraft.images.image_publisher import ImagePublisher
 from kwire.kraft.metadata_log import MetadataLog, metadata_log_config
 from kwire.kraft.raft import RaftConfig
@@ -305,6 +306,38 @@ def test_a_large_request_ends_with_the_leadership(root: Path) -> None:
     assert node.driver.raft.log.end_offset == end_offset, "the rest is not written"
     assert node.controller.topics == node.topics() == []
     assert not node.errors
+
+
+def test_what_a_large_request_has_committed_stays_when_the_leadership_is_lost(root: Path) -> None:
+    scheduler = TurningScheduler()
+    node = Node(root, scheduler)
+    scheduler.turns()
+    lost = node.create(("a1", "a2", "a3", "a4"))
+    scheduler.turn()
+    scheduler.turn()
+    assert node.topics() == ["a1"]
+    node.driver.step(msg.Resign(1))
+    error = lost.error()
+    assert isinstance(error, KafkaError)
+    assert error.code == ErrorCode.NOT_CONTROLLER
+    scheduler.turns()
+    assert node.topics() == node.controller.topics == ["a1"]
+    node.driver.stop()
+    kept = Node(root).topics()
+    assert kept == ["a1", "a2"], "what is in the log is committed by the next leader"
+
+
+def test_all_records_of_a_request_are_one_batch(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node = Node(root)
+    count = MAX_RECORDS_PER_USER_OPERATION
+    record = m.NoOpRecord()
+    monkeypatch.setattr(node.controller, "handle", lambda *_: ([(record, 0)] * count, count))
+    start = node.driver.raft.log.end_offset
+    assert node.create("many").result() == count
+    batches = node.driver.metadata_log.read_batches(start, start + count)
+    assert [len(batch.records) for batch in batches] == [count]
 
 
 def test_a_large_request_that_fails_fails_alone(root: Path) -> None:
