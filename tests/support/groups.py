@@ -236,6 +236,11 @@ class GroupWorld:
         found = self.coordinator.fetch_offsets(request, require_stable)
         return convert_all(as_pending(found), lambda done: answered(done.result()))
 
+    def follow_topics(self, **deleted: bytes) -> None:
+        """The topics have changed, and those are gone (name, id)."""
+        for _ in self.coordinator.follow_topics(deleted):
+            pass
+
     def delete_offsets(self, topic: str, *partitions: int, group: str = "g") -> Any:
         shape = m.OffsetDeleteRequest
         request = shape(

@@ -223,7 +223,7 @@ def test_deleted_topics_take_their_offsets(monkeypatch: pytest.MonkeyPatch) -> N
         world.commit(i, group=f"g{i}", topic="t", topic_id=old)
         world.commit(i, group=f"g{i}", topic="u")
     world.commit_in_transaction(7, 1, group="g1", topic_id=old, partition=5)
-    world.coordinator.topics_deleted({"t": old})
+    world.follow_topics(t=old)
     world.commit(77, group="g9", topic="t", topic_id=new)
     world.loop.run()
     assert [world.offset(f"g{i}") for i in range(10)] == [-1] * 9 + [77]
@@ -239,7 +239,7 @@ def test_offsets_of_an_unknown_topic_id_belong_to_the_name() -> None:
     """Commits that Kafka wrote before topic ids were stored."""
     world = GroupWorld()
     world.commit(1)
-    world.coordinator.topics_deleted({"t": b"\x01" * 16})
+    world.follow_topics(t=b"\x01" * 16)
     assert world.offset() == -1
 
 
