@@ -82,6 +82,9 @@ def in_slices(bench: ControllerBench, request: Any, **fields: Any) -> tuple[list
         except StopIteration as end:
             return counts, end.value
         counts.append(len(records))
+        topics = {record.topic_id for record, _ in records if isinstance(record, m.TopicRecord)}
+        for record, _ in records:
+            assert not isinstance(record, m.PartitionRecord) or record.topic_id in topics
         bench.append(records)
 
 
