@@ -25,7 +25,7 @@ from kwire.security.acl import Operation, ResourceType
 from kwire.security.requirements import Checked, Requires
 from kwire.server.context import RequestContext
 from kwire.server.parts import Parts
-from kwire.server.sliced_response import SlicedResponse
+from kwire.server.sliced_response import SlicedResponse, add_topics
 
 VERSIONS = (1, 5)
 AUTHORIZATION = (Requires(Operation.DESCRIBE, ResourceType.CLUSTER, checked=Checked.BEFORE),)
@@ -39,9 +39,9 @@ Log = tuple[PartitionLog, LogMove | None]
 VERSION_WITH_TAGS = 2
 REFUSALS_TAG = 10_000
 REFUSALS_MAX = 1000
-SLICE_LOGS, SORTED_LOGS = 300, 5_000
-"""A slice is about 2 ms: so many logs are described, those of one topic together, or sorted by
-topic. Fewer are described at once."""
+SLICE_LOGS, GROUPED_LOGS = 300, 5_000
+"""A slice is about 2 ms: so many logs are described, those of one topic together, or grouped
+by topic. Fewer are described at once."""
 
 
 def handle(
@@ -67,7 +67,7 @@ def handle(
         sliced = SlicedResponse(response, "results", context.api_version)
         return parts.slices.run(_in_slices(described, sliced), lambda: sliced)
     for result, found in described:
-        found.sort(found.logs)
+        found.group(found.logs)
         result.topics = [found.answer(name) for name in found.names]
         response.results.append(result)
     return response
@@ -76,17 +76,10 @@ def handle(
 def _in_slices(described: list[tuple[Result, _Found]], response: SlicedResponse) -> Iterator[None]:
     for result, found in described:
         element = response.begin_element(result, "topics")
-        for begin in range(0, len(found.logs), SORTED_LOGS):
-            found.sort(found.logs[begin : begin + SORTED_LOGS])
+        for begin in range(0, len(found.logs), GROUPED_LOGS):
+            found.group(found.logs[begin : begin + GROUPED_LOGS])
             yield
-        count = 0
-        for name in found.names:
-            if count >= SLICE_LOGS:
-                count = 0
-                yield
-            topic = found.answer(name)
-            element.add([topic])
-            count += len(topic.partitions)
+        yield from add_topics(map(found.answer, found.names), element.add, SLICE_LOGS)
         element.end()
 
 
@@ -104,26 +97,29 @@ def _result(parts: Parts, directory: LogDirectory) -> Result:
 class _Found:
     """What is wanted of a directory, by topic."""
 
-    __slots__ = ("_by_topic", "_wanted", "logs")
+    __slots__ = ("_by_topic", "logs")
 
     def __init__(self, parts: Parts, directory: LogDirectory, wanted: Wanted | None) -> None:
         self.logs: list[Log] = []
-        self._wanted = wanted
         self._by_topic: dict[str, list[Log]] = {}
-        if directory.error is None:
-            logs = parts.logs
+        if directory.error is not None:
+            return
+        logs = parts.logs
+        if wanted is None:
             self.logs = [(log, None) for log in logs.logs_in(directory)]
-            for move in logs.moves.moves.values():
-                if move.directory is directory:
-                    self.logs.append((move.target, move))
+        else:
+            for key in wanted:
+                log = logs.get(*key)
+                if log is not None and logs.directory_of(*key) is directory:
+                    self.logs.append((log, None))
+        for key, move in logs.moves.moves.items():
+            if move.directory is directory and (wanted is None or key in wanted):
+                self.logs.append((move.target, move))
 
-    def sort(self, logs: Sequence[Log]) -> None:
-        """Sort some of them."""
-        wanted, by_topic = self._wanted, self._by_topic
+    def group(self, logs: Sequence[Log]) -> None:
+        """Group some of them by topic."""
         for each in logs:
-            log = each[0]
-            if wanted is None or (log.topic, log.partition) in wanted:
-                by_topic.setdefault(log.topic, []).append(each)
+            self._by_topic.setdefault(each[0].topic, []).append(each)
 
     @property
     def names(self) -> list[str]:

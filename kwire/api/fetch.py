@@ -243,8 +243,8 @@ class _Fetch:
         response.responses = self._answer().responses
         return response
 
-    def limits(self) -> ReadLimits:
-        """What the request allows, and what binds its client."""
+    def limits(self, *, is_bound: bool = True) -> ReadLimits:
+        """What the request allows, and what binds its client where that `is_bound`."""
         context, request = self._context, self._request
         parts, connection, version = context.parts, context.connection, context.api_version
         has_state = version >= REPLICA_STATE_FROM
@@ -252,7 +252,7 @@ class _Fetch:
         replica_id = self._replica_id
         if connection is not None:
             connection.is_follower = replica_id >= 0
-            rates = connection.rates
+            rates = connection.rates if is_bound else None
             if rates is not None and replica_id < 0:
                 if connection.is_measured and rates.request is not None:
                     self._is_asked = connection.is_read(context)

@@ -29,7 +29,7 @@ from kwire.security.acl import Operation, ResourceType
 from kwire.security.requirements import Denied, Requires
 from kwire.server.context import DISCONNECT, Disconnect, RequestContext
 from kwire.server.leader_hints import missing_partition_error
-from kwire.server.sliced_response import SlicedResponse
+from kwire.server.sliced_response import SlicedResponse, add_topics
 
 VERSIONS = (1, 11)
 DESCRIBE_TOPIC = Requires(
@@ -84,23 +84,14 @@ def handle(
     answers = _answers(context, request, wanted, doubled)
     if count > SLICE_PARTITIONS:
         sliced = SlicedResponse(m.ListOffsetsResponse(), "topics", context.api_version)
-        return context.parts.slices.run(_in_slices(answers, sliced), lambda: sliced)
+        work = add_topics(answers, sliced.add, SLICE_PARTITIONS)
+        return context.parts.slices.run(work, lambda: sliced)
     return m.ListOffsetsResponse(topics=list(answers))
 
 
 def error_response(context: RequestContext, error: KafkaError) -> Disconnect:
     """Nothing in a ListOffsetsResponse can carry an error of the whole request."""
     return DISCONNECT
-
-
-def _in_slices(answers: Iterator[TopicAnswer], response: SlicedResponse) -> Iterator[None]:
-    count = 0
-    for topic in answers:
-        response.add([topic])
-        count += len(topic.partitions)
-        if count >= SLICE_PARTITIONS:
-            count = 0
-            yield
 
 
 def _answers(

@@ -10,17 +10,17 @@ Source: KIP-447, KIP-709, KIP-848; measured on Apache Kafka 4.4.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TypeAlias
 
-from kwire.coordinator.group.found_offsets import FoundOffsets
+from kwire.coordinator.group.found_offsets import FoundOffsets, FoundPartitions
 from kwire.pending import Answer, Pending, as_pending, gather, then
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.security.acl import Operation, ResourceType
 from kwire.security.requirements import Denied, Requires
 from kwire.server.context import RequestContext
-from kwire.server.sliced_response import SlicedResponse
+from kwire.server.sliced_response import SlicedResponse, add_topics
 
 VERSIONS = (1, 10)
 DESCRIBE_GROUP = Requires(
@@ -103,23 +103,25 @@ class _AskedGroup:
 
     def topics(self, found: FoundOffsets) -> Iterator[FoundTopic]:
         """What may be told, each made when it is taken. Of everything committed these are, by id,
-        topics that exist."""
+        topics that exist at the time of this call, as the offsets do: a topic that is made anew
+        meanwhile has another id, and none of them."""
         if found.error_code:
-            return
-        context, is_everything = self._context, self.is_everything
-        known = None
-        if is_everything and context.api_version >= TOPIC_IDS_FROM:
-            known = context.parts.metadata.image.topics.by_name
-        for partitions in found.topics:
-            name = partitions.name
-            if is_everything and not context.sees(DESCRIBE_TOPIC, name):
-                continue
-            if known is not None and name not in known:
-                continue
-            topic = partitions.answer()
-            if known is not None:
-                topic.topic_id = known[name].topic_id
-            yield topic
+            return iter(())
+        topics = found.topics
+        if self.is_everything and self._context.api_version >= TOPIC_IDS_FROM:
+            known = self._context.parts.metadata.image.topics.by_name
+            topics = [
+                FoundPartitions(each.name, known[each.name].topic_id, each.partitions)
+                for each in topics
+                if each.name in known
+            ]
+        return self._made(topics)
+
+    def _made(self, topics: list[FoundPartitions]) -> Iterator[FoundTopic]:
+        """Rights may be asked for later than offsets: they go by name."""
+        for topic in topics:
+            if not self.is_everything or self._context.sees(DESCRIBE_TOPIC, topic.name):
+                yield topic.answer()
         yield from self.refused
 
 
@@ -128,21 +130,23 @@ def _answer(
 ) -> Answer[m.OffsetFetchResponse | SlicedResponse]:
     """The response, in slices where many partitions are found."""
     found = [done.result() for done in fetched]
+    told = [group.topics(each) for group, each in zip(asked, found, strict=True)]
     has_groups = context.api_version >= GROUPS_FROM
     if sum(each.partition_count for each in found) > SLICE_PARTITIONS:
         response = m.OffsetFetchResponse()
         sliced = SlicedResponse(response, "groups" if has_groups else "topics", context.api_version)
-        work = _groups_in_slices if has_groups else _topics_in_slices
+        if has_groups:
+            work = _groups_in_slices(found, told, sliced)
+        else:  # one group, without an error
+            work = add_topics(map(_flat_topic, told[0]), sliced.add, SLICE_PARTITIONS)
         made: Pending[m.OffsetFetchResponse | SlicedResponse]
-        made = context.parts.slices.run(work(asked, found, sliced), lambda: sliced)
+        made = context.parts.slices.run(work, lambda: sliced)
         return made
     answered = [
         m.OffsetFetchResponse.OffsetFetchResponseGroup(
-            group_id=each.group_id,
-            topics=list(group.topics(each)),
-            error_code=each.error_code,
+            group_id=each.group_id, topics=list(topics), error_code=each.error_code
         )
-        for group, each in zip(asked, found, strict=True)
+        for each, topics in zip(found, told, strict=True)
     ]
     if has_groups:
         return m.OffsetFetchResponse(groups=answered)
@@ -150,38 +154,17 @@ def _answer(
 
 
 def _groups_in_slices(
-    asked: list[_AskedGroup], found: list[FoundOffsets], response: SlicedResponse
+    found: list[FoundOffsets], told: list[Iterator[FoundTopic]], response: SlicedResponse
 ) -> Iterator[None]:
-    for group, each in zip(asked, found, strict=True):
+    for each, topics in zip(found, told, strict=True):
         element = response.begin_element(
             m.OffsetFetchResponse.OffsetFetchResponseGroup(
                 group_id=each.group_id, topics=[], error_code=each.error_code
             ),
             "topics",
         )
-        yield from _in_slices(group.topics(each), element.add)
+        yield from add_topics(topics, element.add, SLICE_PARTITIONS)
         element.end()
-
-
-def _topics_in_slices(
-    asked: list[_AskedGroup], found: list[FoundOffsets], response: SlicedResponse
-) -> Iterator[None]:
-    """The only group of a request of v1-7, without an error."""
-    yield from _in_slices(
-        asked[0].topics(found[0]), lambda topics: response.add([_flat_topic(x) for x in topics])
-    )
-
-
-def _in_slices(
-    topics: Iterator[FoundTopic], add: Callable[[list[FoundTopic]], None]
-) -> Iterator[None]:
-    count = 0
-    for topic in topics:
-        if count >= SLICE_PARTITIONS:
-            count = 0
-            yield
-        add([topic])
-        count += len(topic.partitions)
 
 
 def _readable(

@@ -9,6 +9,7 @@ import urllib.parse
 
 from kwire.cli.output import Json
 from kwire.client.errors import ClientError
+from kwire.urls import refused_url
 
 TIMEOUT_S = 30.0
 ANSWER_BYTES_MAX = 64 << 20
@@ -28,13 +29,14 @@ class Registry:
     """See the module. ClientError, one line, from everything that asks."""
 
     def __init__(self, url: str) -> None:
-        parts = urllib.parse.urlsplit(url)
+        refused = f"{refused_url(url)} is no address of a registry: expected {EXPECTED}"
         try:
+            parts = urllib.parse.urlsplit(url)
             port = parts.port
         except ValueError:
-            port = -1
-        if parts.scheme not in ("http", "https") or not parts.hostname or port == -1:
-            raise ClientError(f"{url} is no address of a registry: expected {EXPECTED}")
+            raise ClientError(refused) from None
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ClientError(refused)
         kind = (
             http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
         )

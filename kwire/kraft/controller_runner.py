@@ -11,13 +11,13 @@ leads, the controller replays what is committed and is ready to take over.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Generic, Protocol, TypeVar
 
 from kwire.clock import Clock
 from kwire.kraft.commit_feed import CommitFeed
 from kwire.kraft.controller.context import ControllerContext, not_controller
-from kwire.kraft.controller.results import Records, Result, Slices
+from kwire.kraft.controller.results import Records, Result, SlicedWork
 from kwire.kraft.images.metadata_image import MetadataImage
 from kwire.kraft.metadata_log import MetadataBatch, MetadataLog
 from kwire.kraft.raft import RaftState
@@ -31,9 +31,10 @@ from kwire.pending import Pending
 from kwire.protocol.errors import KafkaError
 from kwire.protocol.metadata_records import MetadataRecord
 from kwire.protocol.structs import Request, Response
+from kwire.slices import Slices
 
-BATCH_RECORDS_MAX = 8192
-"""More records than this go out in several batches."""
+BATCH_RECORDS_MAX = 10_000
+"""More records than this go out in several batches, as Kafka's: no request of a user has more."""
 
 EXPIRES_PER_TURN_MAX = 10_000
 
@@ -52,7 +53,7 @@ class MetadataController(Protocol):
 
     def slices(
         self, request: Request[Response], context: ControllerContext
-    ) -> Slices[Response] | None: ...
+    ) -> SlicedWork[Response] | None: ...
 
     def wrote(self, now_ms: int) -> None: ...
 
@@ -133,37 +134,10 @@ class _Waiting(Generic[T]):
         self._reply.fail(error)
 
 
-class _Sliced(Protocol):
-    """A request that takes several turns of the loop."""
+class _Failing(Protocol):
+    """An answer that may have to be refused."""
 
-    def next(self) -> Records | None: ...
-
-    def answer(self, runner: ControllerRunner) -> None: ...
-
-    def refuse(self, error: Exception) -> None: ...
-
-
-class _Work(Generic[T]):
-    __slots__ = ("_reply", "_response", "_slices")
-
-    def __init__(self, slices: Slices[T], reply: Pending[T]) -> None:
-        self._slices = slices
-        self._reply = reply
-        self._response: list[T] = []
-
-    def next(self) -> Records | None:
-        """What is to be appended, None when all of it is."""
-        try:
-            return next(self._slices)
-        except StopIteration as end:
-            self._response.append(end.value)
-            return None
-
-    def answer(self, runner: ControllerRunner) -> None:
-        runner.when_all_committed(self._reply, self._response[0])
-
-    def refuse(self, error: Exception) -> None:
-        self._reply.fail(error)
+    def fail(self, error: Exception) -> bool: ...
 
 
 class ControllerRunner:
@@ -178,7 +152,9 @@ class ControllerRunner:
         self._epoch = -1
         self._waiting: deque[_Held] = deque()
         self._batches: deque[tuple[int, Records]] = deque()
-        self._works: deque[_Sliced] = deque()
+        self._slices = Slices(quorum.scheduler.call_soon)
+        self._sliced: dict[_Failing, None] = {}
+        """Requests that are not wholly appended."""
 
     # ---- requests
 
@@ -193,12 +169,9 @@ class ControllerRunner:
         context.kraft_version = raft.voters.level
         context.voter_ids = tuple(raft.voters.voters.ids)
         context.active_controller = self._quorum.leader_id
-        slices = self.controller.slices(request, context)
-        if slices is not None:
-            self._works.append(_Work(slices, reply))
-            if len(self._works) == 1:
-                self._quorum.scheduler.call_soon(self._turn)
-            return reply
+        work = self.controller.slices(request, context)
+        if work is not None:
+            return self._handle_in_slices(work)
         records, response = self.controller.handle(request, context, self._quorum.now_ms)
         wanted = context.wanted_kraft_version
         if wanted is not None:
@@ -223,36 +196,41 @@ class ControllerRunner:
         self._quorum.arm()
         return reply
 
-    def _turn(self) -> None:
-        """One slice, of the requests that take several turns in turn."""
-        works = self._works
-        if not works:
-            return  # this node leads no more
-        work = works[0]
-        is_over = self._slice(work)
-        if not works:
-            return
-        if is_over:
-            works.popleft()
-        else:
-            works.rotate(-1)
-        if works:
-            self._quorum.scheduler.call_soon(self._turn)
+    def _handle_in_slices(self, work: SlicedWork[Response]) -> Pending[Response]:
+        """The work goes on when nobody waits for its answer any more, as any other request."""
+        responses: list[Response] = []
+        reply: Pending[Response] = Pending()
 
-    def _slice(self, work: _Sliced) -> bool:
-        """Whether it was the last one. Nothing is appended between its decision and its records."""
-        quorum = self._quorum
-        try:
-            records = work.next()
-            if records and self._append(records):
-                self.controller.wrote(quorum.now_ms)
-        except Exception as error:
-            work.refuse(error)
-            return True
-        if records is None:
-            work.answer(self)
-        quorum.arm()
-        return records is None
+        def settle(appended: Pending[Response]) -> None:
+            self._sliced.pop(appended, None)
+            error = appended.error()
+            if error is not None:
+                reply.fail(error)
+            else:
+                self.when_all_committed(reply, appended.result())
+
+        appended = self._slices.run(self._append_slices(work, responses), responses.pop)
+        self._sliced[appended] = None
+        appended.add_done_callback(settle)
+        return reply
+
+    def _append_slices(
+        self, work: SlicedWork[Response], responses: list[Response]
+    ) -> Iterator[None]:
+        """Nothing else is appended between the decision of a slice and its records. It ends when
+        `resign` fails the request."""
+        while True:
+            try:
+                records = next(work)
+            except StopIteration as end:
+                responses.append(end.value)
+                return
+            if records:
+                if not self._append(records):
+                    raise not_controller()
+                self.controller.wrote(self._quorum.now_ms)
+            self._quorum.arm()
+            yield
 
     def append(self, records: Records) -> Pending[None]:
         """Append records that no request asked for; done when they are committed."""
@@ -370,10 +348,9 @@ class ControllerRunner:
         self.controller.deactivate()
         for held in waiting:
             held.refuse(not_controller())
-        works = list(self._works)
-        self._works.clear()
-        for work in works:
-            work.refuse(not_controller())
+        sliced, self._sliced = self._sliced, {}
+        for appended in sliced:
+            appended.fail(not_controller())
         quorum = self._quorum
         if quorum.is_running and self.next_offset > quorum.feed.next_offset:
             try:

@@ -364,12 +364,10 @@ class Coordinators:
         if groups is None or not (delta.partitions or delta.topics_deleted):
             return
         deleted = {topic.name: topic_id for topic_id, topic in delta.topics_deleted.items()}
-        if len(delta.partitions) > AT_ONCE_PARTITIONS_MAX:
-            yield from groups.follow_topics(deleted)
-            return
-        groups.topics_changed()
-        if deleted:
-            groups.topics_deleted(deleted)
+        at_once = len(delta.partitions) <= AT_ONCE_PARTITIONS_MAX
+        for _ in groups.follow_topics(deleted):
+            if not at_once:
+                yield
 
     def close(self) -> None:
         self.shares.close()

@@ -73,7 +73,7 @@ from kwire.server.dispatch import Dispatcher
 from kwire.server.fetch_sessions import FetchSessionCache
 from kwire.server.listener import Listener
 from kwire.server.parts import Parts
-from kwire.server.slices import Slices
+from kwire.slices import Slices
 
 if TYPE_CHECKING:
     from kwire.http.side import HttpSide
@@ -472,7 +472,7 @@ class Node:
             producer_ids=self.producer_ids,
             lost_brokers=self.lost_brokers,
             described_topics=DescribedTopics(),
-            slices=Slices(self.loop),
+            slices=Slices(self.loop.call_soon),
             cordoning=self.cordoning,
             logs=self.log_manager,
             health=self.health,

@@ -112,12 +112,7 @@ class DelayedRead(Generic[Request]):
         self._deadline = deadline
         self._listen(order)
         for target in self._targets:
-            listeners = target.partition.data_listeners
-            if len(listeners) > 1:
-                for later, began in list(listeners.items()):
-                    if began > order:
-                        del listeners[later]
-                        listeners[later] = began
+            target.partition.is_in_order = False
 
     def cancel(self) -> None:
         """Nobody wants the results any more; `done` will not be called."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import heapq
 from collections import deque
 from collections.abc import Callable, Sequence
+from operator import itemgetter
 from typing import Protocol
 
 from kwire.log.files import Buffer
@@ -98,6 +99,7 @@ class Partition(HostedLog):
         "_unseen",
         "data_listeners",
         "index",
+        "is_in_order",
         "now_ms",
         "on_effects",
         "on_high_watermark",
@@ -113,8 +115,10 @@ class Partition(HostedLog):
         self.topic_id = topic_id
         self.index = index
         self.traffic = Traffic()
-        # With how many reads had begun to wait before it: who hears first. 0 for who is no read.
+        # With which of a node's reads that wait it is, by which they hear; 0, in front of them all,
+        # for who is no read.
         self.data_listeners: dict[DataListener, int] = {}
+        self.is_in_order = True  # False once one was put behind those that hear after it
         self.on_high_watermark: Callable[[int, int], None] | None = None
         self.on_low_watermark: dict[Callable[[Partition], None], None] = {}
         self.on_effects: Callable[[Partition, list[Effect]], None] | None = None
@@ -261,7 +265,7 @@ class Partition(HostedLog):
             return
         self._not_seen_yet(end, size_bytes)
         self.step(LogEndMoved(end))
-        for listener in list(self.data_listeners):
+        for listener in self._listeners():
             listener.log_extended(self, size_bytes)
 
     def _not_seen_yet(self, end: int, size_bytes: int) -> None:
@@ -302,13 +306,22 @@ class Partition(HostedLog):
     def wake_readers(self, size_bytes: int) -> None:
         """More can be read, or a position moved."""
         if self.data_listeners:
-            for listener in list(self.data_listeners):
+            for listener in self._listeners():
                 listener.data_arrived(self, size_bytes)
 
     def positions_changed(self) -> None:
         """Followers hear of the log's start now, not when their fetches time out."""
-        for listener in list(self.data_listeners):
+        for listener in self._listeners():
             listener.log_extended(self, ANY_BYTES)
+
+    def _listeners(self) -> list[DataListener]:
+        """Who hears, in order. They are sorted here and not as they come: of those that a write
+        wakes each listens to many partitions, and most of these wake nobody."""
+        if not self.is_in_order:
+            self.is_in_order = True
+            in_order = sorted(self.data_listeners.items(), key=itemgetter(1))
+            self.data_listeners = dict(in_order)
+        return list(self.data_listeners)
 
     def wait_for_commit(
         self, offset: int, callback: Callable[[ErrorCode], None]
@@ -556,5 +569,5 @@ class Partition(HostedLog):
 
     def _changed(self) -> None:
         self.disturb()
-        for listener in list(self.data_listeners):
+        for listener in self._listeners():
             listener.partition_changed(self)

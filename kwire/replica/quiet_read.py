@@ -21,7 +21,7 @@ from typing import Generic, NamedTuple, Protocol
 
 from kwire.log.types import COMMITTED, Isolation
 from kwire.protocol.errors import KafkaError
-from kwire.replica.bounded_read import ReadTarget, Request
+from kwire.replica.bounded_read import UNREAD, ReadTarget, Request
 from kwire.replica.hosted_log import NO_EPOCH
 from kwire.replica.partition import Partition
 from kwire.replica.reading import ReadLimits, ReadRequest, diverging_epoch, nothing_read
@@ -121,10 +121,12 @@ class QuietWait(Protocol):
 
 
 class QuietRead(Generic[Request]):
-    """See the module. `over()` is called when it is over, `late` is who counts late."""
+    """See the module. `over()` is called when it is over, `late` is who counts late. The targets
+    are its own from then on."""
 
     __slots__ = (
         "_is_over",
+        "_is_taken",
         "_late",
         "_over",
         "_read_ms",
@@ -147,7 +149,7 @@ class QuietRead(Generic[Request]):
         self._late = late
         self._over = over
         self.waits: dict[QuietWait, None] = {}
-        self._is_over = False
+        self._is_over = self._is_taken = False
         self._reads = 0  # that the partitions have not counted yet
         self._read_ms = -1  # when a follower read last
         self._topics: dict[Traffic, int] = {}  # with how many of the partitions
@@ -155,6 +157,7 @@ class QuietRead(Generic[Request]):
             partition = target.partition
             self._topics[partition.traffic] = self._topics.get(partition.traffic, 0) + 1
             partition.watch(self)
+            target.result = UNREAD
 
     def read(self) -> None:
         """All partitions are read once more."""
@@ -202,12 +205,15 @@ class QuietRead(Generic[Request]):
             target.partition.state.step(event, self._read_ms)
 
     def targets(self) -> list[ReadTarget[Request]]:
-        """What a read that waits has found: nothing, before anything moves."""
-        found = []
-        for before in self._targets:
-            target = ReadTarget(before.partition, before.request)
-            log = target.partition.log
-            if log is not None:
-                target.result = nothing_read(log, self.kind.isolation)
-            found.append(target)
+        """What a read that waits has found: nothing, before anything moves. Nearly always it is
+        one, and gets what this one had."""
+        found = list(self._targets)
+        if self._is_taken:
+            found = [ReadTarget(target.partition, target.request) for target in found]
+        self._is_taken = True
+        if self.kind.isolation is COMMITTED:  # no other read asks what was found
+            for target in found:
+                log = target.partition.log
+                if log is not None:
+                    target.result = nothing_read(log, COMMITTED)
         return found

@@ -15,6 +15,7 @@ older than that; else the client gets no session and keeps sending full fetches.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from operator import is_
 
 from kwire.clock import Random
 from kwire.protocol import messages as m
@@ -102,6 +103,7 @@ class FetchSession:
         "cached_size",
         "created_ms",
         "epoch",
+        "is_closed",
         "last_used_ms",
         "partitions",
         "privileged",
@@ -122,6 +124,8 @@ class FetchSession:
         self.epoch = INITIAL_EPOCH + 1
         self.partitions: dict[SessionKey, SessionPartition] = {}
         self.cached_size = 0
+        self.is_closed = False
+        """It is in no cache any more; fetches of it may still wait."""
         self.wants_quiet = False
         """Whether somebody has asked for `quiet`."""
         self.quiet: QuietRead[SessionPartition] | None = None
@@ -150,11 +154,14 @@ class FetchSession:
         targets: Sequence[ReadTarget[SessionPartition]],
         limits: ReadLimits,
     ) -> None:
-        """All partitions were read, and there was nothing to answer."""
+        """A fetch has read `targets`, and there was nothing to answer. While it waited the session
+        may have been closed, or another fetch may have changed what it asks for."""
         if (
             self.wants_quiet
             and self.quiet is None
+            and not self.is_closed
             and len(targets) == len(self.partitions)
+            and all(map(is_, (each.request for each in targets), self.partitions.values()))
             and all(target.request.is_told(target.partition) for target in targets)
         ):
             self.quiet = quiet_read(replicas, targets, limits, self._quiet_over)
@@ -163,6 +170,11 @@ class FetchSession:
         """The session, or something of it, is about to change."""
         if self.quiet is not None:
             self.quiet.disturbed()
+
+    def close(self) -> None:
+        """It is in no cache any more."""
+        self.is_closed = True
+        self.disturb()
 
     def _quiet_over(self) -> None:
         self.quiet = None
@@ -234,7 +246,7 @@ class FetchSessionCache:
         """Close a session; does nothing for an unknown one."""
         session = self._sessions.pop(session_id, None)
         if session is not None:
-            session.disturb()
+            session.close()
 
     def create(
         self,

@@ -41,9 +41,9 @@ if TYPE_CHECKING:
     from kwire.server.deadlines import DeadlineHeap
     from kwire.server.described_topics import DescribedTopics
     from kwire.server.fetch_sessions import FetchSessionCache
-    from kwire.server.slices import Slices
     from kwire.share.manager import SharePartitionManager
     from kwire.share.persister import Persister
+    from kwire.slices import Slices
     from kwire.telemetry.instances import ClientInstances
 
 ResponseT = TypeVar("ResponseT", bound="Message")
@@ -143,6 +143,10 @@ class Logs(Protocol):
     def shortages(self) -> Shortages: ...
 
     def logs(self) -> list[PartitionLog]: ...
+
+    def get(self, topic: str, partition: int, /) -> PartitionLog | None: ...
+
+    def directory_of(self, topic: str, partition: int, /) -> LogDirectory | None: ...
 
     def logs_in(self, directory: LogDirectory, /) -> list[PartitionLog]: ...
 

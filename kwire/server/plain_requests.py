@@ -23,7 +23,7 @@ from struct import error as StructError
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from kwire.server.context import Connection, RequestContext, Response
-from kwire.server.request_counts import PLAIN, SEEN, RequestCounts, Timed
+from kwire.server.request_counts import RequestCounts, Timed
 from kwire.server.slots import Buffers, Slot
 
 if TYPE_CHECKING:
@@ -174,15 +174,8 @@ class LaterAnswer(Slot):
 
     def send(self) -> None:
         """All that the answer says has happened."""
-        counts = self.counts
         if self.connection.answered(self):
-            numbers = counts.numbers
-            numbers[self.version] += 1
-            numbers[PLAIN] += 1
-            if self.codes:
-                numbers[SEEN] += self.codes
-            if self.timed is not None:
-                counts.ended(self.timed)
+            self.counts.answered_plainly(self.version, self.codes, self.timed)
 
     def send_generally(self, context: RequestContext, answer: Pending[Response]) -> None:
         """Something is unusual in the end."""

@@ -185,6 +185,16 @@ class RequestCounts:
         self._add_up()
         self._keep(ticks_ns() - started_ns, 0, request_bytes)
 
+    def answered_plainly(self, version: int, codes: int, timed: Timed | None) -> None:
+        """A plain road has answered: no error, and `codes` more codes than are usual."""
+        numbers = self.numbers
+        numbers[version] += 1
+        numbers[PLAIN] += 1
+        if codes:
+            numbers[SEEN] += codes
+        if timed is not None:
+            self.ended(timed)
+
     def ended(self, timed: Timed) -> None:
         """It is answered."""
         now_ns = ticks_ns()

@@ -7,8 +7,8 @@ Whoever looks into such a response (faults, traces) decodes it; its error codes 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from typing import TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from typing import Protocol, TypeAlias, TypeVar
 
 from kwire.protocol import messages as m
 from kwire.protocol.structs import Parts, Struct
@@ -23,6 +23,30 @@ LongResponse: TypeAlias = (
     | m.OffsetFetchResponse
 )
 """The responses that are made in slices."""
+
+
+class Topic(Protocol):
+    """What an answer tells of a topic by its partitions."""
+
+    @property
+    def partitions(self) -> Sized: ...
+
+
+T = TypeVar("T", bound=Topic)
+
+
+def add_topics(
+    topics: Iterable[T], add: Callable[[list[T]], None], slice_partitions: int
+) -> Iterator[None]:
+    """`add` topics, each made when it is taken; a slice ends with that many partitions, those of
+    one topic together."""
+    count = 0
+    for topic in topics:
+        if count >= slice_partitions:
+            count = 0
+            yield
+        add([topic])
+        count += len(topic.partitions)
 
 
 class SlicedResponse:

@@ -242,6 +242,7 @@ class LedPartition:
         in vain."""
         if not self.waiters:
             self.partition.data_listeners[self] = 0
+            self.partition.is_in_order = False
         self.waiters[waiter] = None
         if member_id in self._unserved:
             self._first[waiter] = None

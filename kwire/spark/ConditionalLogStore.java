@@ -4,6 +4,7 @@ import io.delta.storage.S3SingleDriverLogStore;
 import java.io.ByteArrayOutputStream;
 import java.io.FileNotFoundException;
 import java.io.IOException;
+import java.io.InterruptedIOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.FileAlreadyExistsException;
 import java.util.Arrays;
@@ -23,6 +24,8 @@ import org.apache.hadoop.fs.Path;
  * Compiled by Spark's own compiler (s3.py), which knows no type parameters of calls.
  */
 public class ConditionalLogStore extends S3SingleDriverLogStore {
+    /** Of a commit while the store says that another is under way: some three seconds. */
+    private static final int ATTEMPTS = 5;
 
     public ConditionalLogStore(Configuration conf) {
         super(conf);
@@ -36,22 +39,67 @@ public class ConditionalLogStore extends S3SingleDriverLogStore {
         }
         byte[] commit = lines(actions);
         FileSystem system = path.getFileSystem(conf);
+        for (int attempt = 1;; attempt++) {
+            try {
+                create(system, path, commit);
+                return;
+            } catch (IOException error) {
+                byte[] found = content(system, path);
+                if (found == null) {
+                    if (attempt < ATTEMPTS && isConflict(error)) {
+                        pause(attempt);
+                        continue;
+                    }
+                    throw error;
+                }
+                if (!isOwn(found, commit)) {
+                    throw new FileAlreadyExistsException(path.toString());
+                }
+                return;
+            }
+        }
+    }
+
+    private static void create(FileSystem system, Path path, byte[] commit) throws IOException {
+        FSDataOutputStreamBuilder builder = system.createFile(path);
+        builder.must("fs.option.create.conditional.overwrite", true);
+        FSDataOutputStream out = (FSDataOutputStream) builder.build();
+        out.write(commit);
+        out.close();
+    }
+
+    /**
+     * Whether what is there is this very commit: its answer was lost and the request sent again.
+     * A commit has an id of its own inside (txnId) unless spark.databricks.delta.commitInfo.enabled
+     * is false: then the same bytes may be another writer's, and count as that. Delta looks at
+     * what they changed and tries the next version.
+     */
+    private static boolean isOwn(byte[] found, byte[] commit) {
+        return Arrays.equals(found, commit)
+            && new String(commit, StandardCharsets.UTF_8).contains("\"txnId\":\"");
+    }
+
+    /**
+     * Whether the store says that another request for this name is under way (409,
+     * ConditionalRequestConflict): it may fail, so that the name is free still.
+     */
+    private static boolean isConflict(Throwable error) {
+        for (int depth = 0; error != null && depth < 10; depth++) {
+            String told = String.valueOf(error.getMessage());
+            if (told.contains("ConditionalRequestConflict") || told.contains("Status Code: 409")) {
+                return true;
+            }
+            error = error.getCause();
+        }
+        return false;
+    }
+
+    private static void pause(int attempt) throws IOException {
         try {
-            FSDataOutputStreamBuilder builder = system.createFile(path);
-            builder.must("fs.option.create.conditional.overwrite", true);
-            FSDataOutputStream out = (FSDataOutputStream) builder.build();
-            out.write(commit);
-            out.close();
-        } catch (IOException error) {
-            byte[] found = content(system, path);
-            if (found == null) {
-                throw error;
-            }
-            // This very commit where the answer was lost and the request sent again: each has an
-            // id of its own inside.
-            if (!Arrays.equals(found, commit)) {
-                throw new FileAlreadyExistsException(path.toString());
-            }
+            Thread.sleep(100L << attempt);
+        } catch (InterruptedException interrupted) {
+            Thread.currentThread().interrupt();
+            throw new InterruptedIOException("interrupted while another commit was under way");
         }
     }
 

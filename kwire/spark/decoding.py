@@ -32,6 +32,7 @@ from kwire.spark.registry import (
     UnknownSchema,
 )
 from kwire.spark.usage import UsageError
+from kwire.urls import refused_url
 
 HEADER_BYTES = 5
 ID_MAX = 0x7FFFFFFF
@@ -87,7 +88,7 @@ def _check_url(url: str) -> None:
     except ValueError:
         is_one = False
     if not is_one:
-        raise UsageError(f"--registry {url}: expected http:// or https:// with a host")
+        raise UsageError(f"--registry {refused_url(url)}: expected http:// or https:// with a host")
 
 
 class Undecodable(Exception):

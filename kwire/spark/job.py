@@ -31,6 +31,7 @@ from typing import Any, NoReturn
 
 from kwire.spark.report import NO_BREAK, rate_text, size_text
 from kwire.spark.usage import JobError, UsageError, pairs
+from kwire.urls import without_userinfo
 
 EXIT_DONE = 0
 EXIT_FOUND = 1
@@ -342,6 +343,7 @@ def run_job(job: Job, arguments: Sequence[str] | None = None) -> int:
         if progress is not None and progress.interrupted:
             # What fails then fails of that: Py4J does not reach the JVM again, for one.
             status, line = EXIT_INTERRUPTED, "interrupted"
+    line = without_userinfo(line)
     with contextlib.suppress(OSError):
         sys.stderr.write(f"kwire spark {job.name}: {line}\n")
         if ending is not None:

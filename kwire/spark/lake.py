@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, Protocol
 from kwire.spark.column_types import Type, from_json
 from kwire.spark.delta import LOG_FOLDER, DeltaTable, TableState, damaged
 from kwire.spark.lake_files import LakeFiles, is_local, open_lake_files
-from kwire.spark.usage import JobError, UsageError
+from kwire.spark.usage import JobError, UsageError, check_address
 
 RECORDS = "topic"
 DEAD_LETTERS = "dead_letter"
@@ -184,8 +184,10 @@ def refuse_old(files: LakeFiles, location: str, option: str) -> None:
 
 
 def check_archive(location: str, option: str) -> None:
-    """UsageError where no archive is at a place of this machine; others are looked at later."""
+    """UsageError where no archive is at a place of this machine, or an address has credentials in
+    it; other places are looked at later."""
     if not is_local(location):
+        check_address(location, option)
         return
     files = open_lake_files(location)
     try:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, Protocol
 from kwire.clock import SystemRandom
 from kwire.log.files import LockedError, SystemFiles, write_atomically
 from kwire.spark import s3
-from kwire.spark.usage import UsageError
+from kwire.spark.usage import UsageError, check_address
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 
@@ -286,8 +286,10 @@ def is_local(location: str) -> bool:
 
 
 def check_folder(location: str, option: str) -> None:
-    """UsageError when a folder of this machine is none, or cannot be made or written to."""
+    """UsageError when a folder of this machine is none, or cannot be made or written to, or where
+    credentials stand in the address of another place."""
     if not is_local(location):
+        check_address(location, option)
         return
     path = open_lake_files(location).root
     while not os.path.lexists(path):

@@ -16,13 +16,15 @@ import contextlib
 import os
 import pathlib
 import re
+import time
 import weakref
 import zipfile
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from kwire.clock import SystemRandom
-from kwire.spark.usage import UsageError
+from kwire.spark.usage import UsageError, check_address
+from kwire.urls import without_userinfo
 
 SCHEMES = ("s3", "s3a", "s3n")
 CONDITION = "fs.option.create.conditional.overwrite"
@@ -30,6 +32,10 @@ NO_STORE = "No FileSystem for scheme"
 LOG_STORE = "kwire.spark.ConditionalLogStore"
 LOG_STORE_SETTINGS = "spark.delta.logStore."
 CAUSES_MAX = 10
+# 409 is what a store says while another request for the name is under way. As ConditionalLogStore.
+CONFLICT = "Status Code: 409"
+ATTEMPTS = 5
+PAUSE_S = 0.2
 # A store is asked once before there is anything to lose: what S3A would try for minutes is told.
 IMPATIENT = {
     "fs.s3a.attempts.maximum": "1",
@@ -57,6 +63,7 @@ def reach(spark: Any, root: str) -> None:
 
     UsageError for a connector, bucket, region, endpoint or credentials that are not there or wrong.
     """
+    check_address(root)
     scheme, _, rest = root.partition("://")
     bucket = rest.partition("/")[0]
     known = _reached.setdefault(spark, set())
@@ -125,8 +132,8 @@ def reason(causes: list[tuple[str, str]], root: str, get: Get, version: str) -> 
     bucket = rest.partition("/")[0]
     names = [name for name, _ in causes]
     text = " ".join(message for _, message in causes)
-    endpoint = _setting(get, bucket, "endpoint") or "Amazon's endpoint"
-    last = causes[-1][1] if causes and causes[-1][1] else " ".join(names[-1:])
+    endpoint = without_userinfo(_setting(get, bucket, "endpoint")) or "Amazon's endpoint"
+    last = without_userinfo(causes[-1][1] if causes and causes[-1][1] else " ".join(names[-1:]))
     if (_lacks_class(causes) and "S3AFileSystem" in text) or NO_STORE in text:
         where = "" if scheme == "s3a" else f" as s3a://{rest}"
         package = f"org.apache.hadoop:hadoop-aws:{version}"
@@ -189,17 +196,27 @@ def _source(get: Get, bucket: str) -> str:
 
 def create(system: Any, place: Any, data: bytes) -> bool:
     """Make a file; False where there is one already, also one that came at this moment."""
-    builder = system.createFile(place)
-    builder.must(CONDITION, True)
-    stream = builder.build()
-    try:
-        stream.write(bytearray(data))
-        stream.close()
-    except Exception:
-        if not system.exists(place):
-            raise
-        return False
+    for attempt in range(ATTEMPTS):
+        builder = system.createFile(place)
+        builder.must(CONDITION, True)
+        stream = builder.build()
+        try:
+            stream.write(bytearray(data))
+            stream.close()
+        except Exception as error:
+            if system.exists(place):
+                return False
+            if attempt + 1 == ATTEMPTS or not _is_conflict(error):
+                raise
+            time.sleep(PAUSE_S * 2**attempt)  # another upload is under way, and may fail
+        else:
+            break
     return True
+
+
+def _is_conflict(error: Exception) -> bool:
+    """Whether the store says that another request for the name is under way."""
+    return any(CONFLICT in text for _, text in causes_of(error))
 
 
 def check_conditions(spark: Any, system: Any, root: str) -> None:
@@ -209,13 +226,16 @@ def check_conditions(spark: Any, system: Any, root: str) -> None:
         f"{root}/.kwire-{SystemRandom().random_bytes(8).hex()}"
     )
     try:
-        first, second = (create(system, place, data) for data in (b"first", b"second"))
+        # Whether the first one took the name says nothing: where its answer was lost, the store
+        # refuses what was sent again. It is there then; nobody else has this name.
+        create(system, place, b"first")
+        is_replaced = create(system, place, b"second")
     except Exception as error:
         raise UsageError(f"{root}: {_reason(spark, root, error)}") from None
     finally:
         with contextlib.suppress(Exception):
             system.delete(place, False)
-    if not first or second:
+    if is_replaced:
         raise UsageError(
             f"{root}: its store replaces files in spite of If-None-Match, so that writers could "
             f"replace commits of each other; a log store for it: --spark-conf {LOG_STORE_SETTINGS}"

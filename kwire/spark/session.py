@@ -150,7 +150,9 @@ def open_session(
     builder = SparkSession.builder.appName(f"kwire {name}")
     for key, value in settings.items():
         builder = builder.config(key, value)
-    heard = contextlib.nullcontext() if submitted or "spark.log.level" in own else quiet_start()
+    is_heard = submitted or "spark.log.level" in own
+    typed = getattr(options, "packages", None) or ""
+    heard = contextlib.nullcontext() if is_heard else quiet_start(typed)
     with _own_signals(), heard:
         spark = builder.getOrCreate()
     _say_nothing_of_accumulators(spark.sparkContext)
@@ -166,9 +168,10 @@ def open_session(
 
 
 @contextlib.contextmanager
-def quiet_start() -> Iterator[None]:
+def quiet_start(packages: str = "") -> Iterator[None]:
     """What is written to stderr within, by a JVM that starts there above all, is told only where
-    that ends with an error. What the JVM writes later is passed on as it comes.
+    that ends with an error. What the JVM writes later is passed on as it comes. `packages`: those
+    that a user has typed, which Maven may not have (UsageError).
 
     It inherits stderr, so that descriptor 2 is a pipe meanwhile, which a thread reads.
     """
@@ -200,8 +203,14 @@ def quiet_start() -> Iterator[None]:
         os.dup2(own, 2)
         listener.join(JVM_END_S)  # ends with the last process that has the pipe
         if missing := unresolved(bytes(heard).decode(errors="replace")):
+            is_typed = missing in [one.strip() for one in packages.split(",")]
+            what = (
+                f"--packages {missing}: not found"
+                if is_typed
+                else (f"{missing}: not found (needed by what --packages or the job names)")
+            )
             raise UsageError(
-                f"--packages {missing}: not found, or Maven's repositories do not answer; "
+                f"{what}, or Maven's repositories do not answer; "
                 "--jars FOLDER takes jars that are there"
             ) from None
         with contextlib.suppress(OSError):

@@ -26,6 +26,7 @@ from kwire.spark.lake import LAKE_COLUMNS, RECORD_COLUMNS, Archive, check_archiv
 from kwire.spark.stores import open_store
 from kwire.spark.topic_source import read_ranges
 from kwire.spark.usage import JobError, UsageError
+from kwire.urls import without_userinfo
 
 KINDS = ("topic", "archive", "segments", "mirror", "replay")
 ON_CLUSTER = ("topic", "mirror", "replay")
@@ -56,7 +57,7 @@ class Side:
 
     @property
     def name(self) -> str:
-        return f"{self.kind}:{self.place}"
+        return without_userinfo(f"{self.kind}:{self.place}")
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -12,6 +12,8 @@ from __future__ import annotations
 import os
 from typing import Any, NamedTuple, Protocol
 
+from kwire.urls import without_userinfo
+
 _HADOOP_SCHEMES = {"s3a": "s3", "s3n": "s3"}
 _ARROW_SCHEMES = ("s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs")
 
@@ -101,7 +103,8 @@ def open_store(location: str) -> tuple[Store, str]:
     try:
         filesystem, path = fs.FileSystem.from_uri(f"{scheme}://{rest}")
     except (ArrowException, OSError) as error:
-        raise ValueError(f"{location}: {str(error).splitlines()[0]}") from None
+        line = f"{location}: {str(error).splitlines()[0]}"
+        raise ValueError(without_userinfo(line)) from None
     return ArrowStore(filesystem), path
 
 
@@ -113,9 +116,10 @@ def _fsspec_store(location: str) -> tuple[Store, str]:
         from fsspec.core import url_to_fs
     except ImportError:
         schemes = ", ".join(("file", "s3a", "s3n", *_ARROW_SCHEMES))
-        raise ValueError(f"{location}: not one of {schemes}, and fsspec is not installed") from None
+        line = f"{location}: not one of {schemes}, and fsspec is not installed"
+        raise ValueError(without_userinfo(line)) from None
     try:
         filesystem, path = url_to_fs(location)
     except (ValueError, ImportError, OSError) as error:
-        raise ValueError(f"{location}: {error}") from None
+        raise ValueError(without_userinfo(f"{location}: {error}")) from None
     return ArrowStore(fs.PyFileSystem(fs.FSSpecHandler(filesystem))), path

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kwire.urls import without_userinfo
+
 
 class UsageError(Exception):
     """A wrong option or a missing installation: one line for the user."""
@@ -15,6 +17,16 @@ class JobError(Exception):
 
 class FinalError(JobError):
     """A JobError that trying again does not help."""
+
+
+def check_address(location: str, option: str = "") -> None:
+    """UsageError where keys stand in the address of a store: it is told, and kept in summaries."""
+    shown = without_userinfo(location)
+    if shown != location:
+        raise UsageError(
+            f"{option} {shown}: keys in an address are not accepted, as it is shown; settings and "
+            "the environment are for them (docs/SPARK.md, Object stores)".lstrip()
+        )
 
 
 def pairs(texts: Sequence[str], option: str) -> dict[str, str]:

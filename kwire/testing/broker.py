@@ -24,6 +24,7 @@ from kwire.testing.brokers.runner import (
     setting_texts,
 )
 from kwire.testing.brokers.thread_runner import ThreadRunner
+from kwire.testing.brokers.unfinished import NOTE, unfinished
 from kwire.testing.faults import Faults
 from kwire.testing.groups import Group
 from kwire.testing.snapshots import Snapshot
@@ -194,11 +195,11 @@ class Broker:
         self._check_open()
         self._client.disconnect()
         self._runner.kill()
-        if self.directory.exists():
-            try:
-                clear_soon(str(self.directory))
-            except OSError as error:
-                raise BrokerFailed(f"{self.directory} cannot be emptied: {error}") from None
+        try:
+            with unfinished(self.directory):
+                clear_soon(str(self.directory), {NOTE})
+        except OSError as error:
+            raise BrokerFailed(f"{self.directory} cannot be emptied: {error}") from None
         return self.start()
 
     def fork(self) -> Broker:

@@ -7,6 +7,7 @@ import itertools
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Self
 
@@ -25,6 +26,7 @@ from kwire.testing.brokers.process_runner import ProcessRunner
 from kwire.testing.brokers.relays import Address, Relays
 from kwire.testing.brokers.runner import HOST, BrokerFailed, Runner, Setting, setting_texts
 from kwire.testing.brokers.thread_runner import ThreadRunner
+from kwire.testing.brokers.unfinished import NOTE, check_finished, unfinished
 from kwire.testing.cluster.cluster import FAST_SETTINGS
 from kwire.testing.cluster.ports import free_ports
 from kwire.testing.faults import Faults
@@ -253,6 +255,8 @@ class Cluster:
     def start(self) -> Self:
         """Start all brokers that do not run, and wait until they serve."""
         self._check_open()
+        for node_id in self._brokers:
+            check_finished(self._data(node_id))
         from concurrent.futures import ThreadPoolExecutor
 
         waiting = [broker for broker in self if not broker.is_running]
@@ -332,12 +336,15 @@ class Cluster:
         """Begin anew without anything, as another cluster, on the same ports: all brokers run and
         reach each other. Connections are cut. BrokerFailed."""
         self._end_life()
-        for node_id in self._brokers:
-            try:
-                clear_soon(str(self._data(node_id)))
-            except OSError as error:
-                raise BrokerFailed(f"broker {node_id} cannot be emptied: {error}") from None
-        self._format()
+        try:
+            with ExitStack() as stack:
+                for node_id in self._brokers:
+                    stack.enter_context(unfinished(self._data(node_id)))
+                for node_id in self._brokers:
+                    clear_soon(str(self._data(node_id)), {NOTE})
+                self._format()
+        except OSError as error:
+            raise BrokerFailed(f"the brokers cannot be emptied: {error}") from None
         return self.start()
 
     def fork(self) -> Cluster:

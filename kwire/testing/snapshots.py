@@ -6,6 +6,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Self
 
@@ -14,13 +15,13 @@ from kwire.log.segment.segment import LOG_SUFFIX
 from kwire.testing.brokers.addresses import move_addresses
 from kwire.testing.brokers.copies import (
     OWN,
-    REMOVED_PREFIX,
     Tree,
+    clear_soon,
     copy_tree,
     put_links,
-    remove_soon,
 )
 from kwire.testing.brokers.runner import ANEW, BrokerFailed, GoingOn, Still
+from kwire.testing.brokers.unfinished import NOTE, check_finished, unfinished
 
 PLACE = (
     "log.dirs",
@@ -59,15 +60,16 @@ class ClusterSnapshot:
             for before, now in zip(own, ports[node_id], strict=True)
             if before != now
         }
-        for node_id, taken in self.of_brokers.items():
-            taken.put(places[node_id])
-            if moved:
-                try:
-                    move_addresses(places[node_id], moved)
-                except OSError as error:
-                    raise BrokerFailed(
-                        f"{places[node_id]} cannot be restored: {_reason(error)}"
-                    ) from None
+        try:
+            with ExitStack() as stack:
+                for place in places.values():  # none of them is of use without the others
+                    stack.enter_context(unfinished(place))
+                for node_id, taken in self.of_brokers.items():
+                    taken.put_unfinished(places[node_id])
+                    if moved:
+                        move_addresses(places[node_id], moved)
+        except OSError as error:
+            raise BrokerFailed(f"the cluster cannot be restored: {_reason(error)}") from None
 
     def close(self) -> None:
         """It is not needed any more; nothing when that was said before."""
@@ -99,6 +101,7 @@ class Snapshot:
     @classmethod
     def of(cls, data: Path, options: Mapping[str, str], still: Still, *, links: bool) -> Snapshot:
         """Copy a data directory that nobody changes meanwhile; BrokerFailed."""
+        check_finished(data)
         place = ""
         try:
             place = tempfile.mkdtemp(prefix=".kwire-snapshot-", dir=data.parent)
@@ -145,21 +148,21 @@ class Snapshot:
                 )
 
     def put(self, data: Path) -> None:
-        """Make `data` what was kept, whatever it holds; BrokerFailed."""
-        aside = ""
+        """Make `data` what was kept, whatever it holds. BrokerFailed: no broker starts on what is
+        left of it (`unfinished`)."""
         try:
-            if self._links and data.exists():
-                put_links(str(self.directory / "data"), self._tree, str(data))
-                return
-            if data.exists():
-                aside = tempfile.mkdtemp(prefix=REMOVED_PREFIX, dir=data.parent)
-                os.rename(data, os.path.join(aside, "data"))
-            copy_tree(str(self.directory / "data"), str(data), links=self._links)
+            with unfinished(data):
+                self.put_unfinished(data)
         except OSError as error:
             raise BrokerFailed(f"{data} cannot be restored: {_reason(error)}") from None
-        finally:
-            if aside:
-                remove_soon(aside)
+
+    def put_unfinished(self, data: Path) -> None:
+        """`put` in a directory that is noted as unfinished; OSError."""
+        if self._links:
+            put_links(str(self.directory / "data"), self._tree, str(data), {NOTE})
+            return
+        clear_soon(str(data), {NOTE})
+        copy_tree(str(self.directory / "data"), str(data), links=False)
 
     def close(self) -> None:
         """It is not needed any more; nothing when that was said before."""

@@ -124,6 +124,6 @@ def test_topics_that_come_and_go_leave_nothing_behind(tmp_path: Path) -> None:
         after = Held()
         topics = ROUNDS * TOPICS
         assert after.grown(before, topics // 4) == {}
-        assert after.entries - before.entries < topics // 2, "some table grows with topics"
+        assert after.entries - before.entries < topics * 3 // 4, "some table grows with topics"
         assert len(list(directory.rglob("*"))) - files < 10
         assert [name for name in client.topics() if not name.startswith("__")] == []

@@ -11,6 +11,7 @@ from kwire.replica.fetcher import LeaderFetcher
 from kwire.replica.partition import Partition
 from kwire.replica.quiet_read import QuietRead
 from kwire.replica.state import Assigned, Effect
+from kwire.server import fetch_sessions
 from kwire.server.fetch_sessions import FetchSession
 from tests.sim.two_roads import difference
 from tests.sim.two_roads_of_fetches import FetchRoad
@@ -29,8 +30,8 @@ def test_fetches_of_consumers_and_followers_take_the_plain_road() -> None:
     assert road.followers_taken > 20
 
 
-def _parts_from_seed(seeds_max: int = 12) -> str | None:
-    for seed in range(seeds_max):
+def _parts_from_seed(first: int = 0, seeds_max: int = 12) -> str | None:
+    for seed in range(first, first + seeds_max):
         if found := difference(seed, road=FetchRoad):
             return found
     return None
@@ -100,3 +101,24 @@ def test_a_road_that_forgets_that_followers_are_there_is_found(
 def test_a_follower_that_asks_for_what_it_had_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(LeaderFetcher, "_unsettle", lambda self: None)
     assert _parts_from_seed()
+
+
+def test_a_road_whose_waits_are_woken_as_they_come_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Partition, "_listeners", lambda self: list(self.data_listeners))
+    assert _parts_from_seed()
+
+
+def test_a_road_that_goes_on_with_a_closed_session_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(FetchSession, "close", FetchSession.disturb)
+    assert _parts_from_seed(5)
+
+
+def test_a_road_of_partitions_that_were_asked_for_before_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(fetch_sessions, "is_", lambda one, other: True)
+    assert _parts_from_seed(7)

@@ -13,10 +13,15 @@ import asyncio
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from unittest.mock import patch
 
 from kwire.node.node import Node
 from kwire.protocol import frame
 from kwire.protocol import messages as m
+from kwire.replica.delayed_read import DelayedRead
+from kwire.replica.partition import Partition
+from kwire.replica.quiet_read import QuietRead
+from kwire.server.fetch_sessions import SessionPartition
 from kwire.testing.simulation.client import batch_of
 from kwire.testing.simulation.nodes import BROKER_PORT, SimulatedNodes
 from tests.sim.two_roads import STEPS, Peer, Road, difference
@@ -66,10 +71,26 @@ class FetchRoad(Road):
         self.followers_taken = 0
         """How many fetches of followers took the plain road."""
         self.transactions = 0
+        self.heard: list[tuple[str, int]] = []
+        """(partition, which of the node's reads that wait) as consumers heard of records."""
 
     def run(self) -> None:
+        original = DelayedRead.data_arrived
+
+        def data_arrived(
+            read: DelayedRead[SessionPartition], partition: Partition, size_bytes: int
+        ) -> None:
+            if size_bytes and read._limits.replica_id < 0:
+                self.heard.append((str(partition), partition.data_listeners[read]))
+            original(read, partition, size_bytes)
+
+        with patch.object(DelayedRead, "data_arrived", data_arrived):
+            self._run()
+        self.state.append(("heard", str(self.heard)))
+
+    def _run(self) -> None:
         enabled = {"kwire.plain.requests.enable": "true" if self.plain else "false"}
-        nodes = SimulatedNodes(self.simulation, IDS, {**SETTINGS, **enabled})
+        self.nodes = nodes = SimulatedNodes(self.simulation, IDS, {**SETTINGS, **enabled})
         nodes.format()
         for node_id in IDS:
             for other in IDS:
@@ -134,8 +155,10 @@ class FetchRoad(Road):
                 await self._open(peer, f"{step} open")
             elif kind < 14:
                 await self._quiet(peer, f"{step} quiet")
-            elif kind < 21:
+            elif kind < 19:
                 await self._meanwhile(peer, f"{step} meanwhile")
+            elif kind < 21:
+                await self._together(peer, f"{step} together")
             else:
                 await self._happens(f"{step}")
         for peer in self.peers:
@@ -174,6 +197,8 @@ class FetchRoad(Road):
                     session.positions[name, index] = 0
         if self.draw(20) == 0:
             session.positions["absent", 0] = 0
+        if self.draw(3) == 0 and len(session.positions) > 1:
+            del session.positions["own", own]
         at = peer.number
         while len(self.sessions) <= at:
             self.sessions.append(session)
@@ -200,9 +225,78 @@ class FetchRoad(Road):
         if self.draw(8) == 0:
             self.peers[peer.number] = await self._connected(peer.number, peer)
             return
+        if is_taken := self.draw(6) == 0:
+            await self._taken(peer, session, what)
         for _ in range(1 + self.draw(2)):
             await self._happens(what, peer)
         self._heard(session, what, await peer.answer())
+        if is_taken:
+            self.transcript.append((what, b"%d left" % self._quiet_reads_of_no_session()))
+            await self._fetched(peer, what, session)
+
+    def _quiet_reads_of_no_session(self) -> int:
+        """Reads that watch partitions for sessions that are gone."""
+        count = 0
+        for node in self.nodes.nodes.values():
+            sessions = node.parts.fetch_sessions._sessions.values()
+            known = {session.quiet for session in sessions}
+            for partition in node.replicas:
+                watching = (x for x in partition.watchers if isinstance(x, QuietRead))
+                count += sum(watcher not in known for watcher in watching)
+        return count
+
+    async def _taken(self, busy: Peer, session: Session, what: str) -> None:
+        """Another connection closes the session of a fetch that waits, or makes it another one."""
+        other = self.peers[(busy.number + len(IDS)) % len(self.peers)]
+        if session.epoch <= 0 or self.draw(3) == 0:
+            session.epoch = -1
+            await self._fetched(other, what, session)
+            return
+        before = tuple(session.positions)
+        key = "own", busy.number % len(IDS)
+        session.positions[key] = 0
+        session.changed.add(key)
+        old = before[self.draw(len(before))]
+        if old != key:
+            del session.positions[old]
+            session.forgotten.add(old)
+            session.changed.discard(old)
+        wait_ms, session.wait_ms = session.wait_ms, 0
+        for _ in range(2):
+            await self._fetched(other, what, session)
+        session.wait_ms = wait_ms
+        await self._produce(what, *key, busy)
+
+    async def _together(self, peer: Peer, what: str) -> None:
+        """Several consumers wait for one partition. Their answers arrive at one instant; in which
+        order they were woken is in `heard`."""
+        node_id = IDS[peer.number % len(IDS)]
+        name = "own"
+        together = []
+        for _ in range(2 + self.draw(3)):
+            there = await self._connected(peer.number)
+            session = Session(
+                version=VERSIONS[self.draw(len(VERSIONS))], isolation=self.draw(2), wait_ms=300
+            )
+            session.positions[name, node_id - 1] = 0
+            together.append((there, session))
+        for there, session in together:
+            for _ in range(5 + self.draw(4)):
+                session.wait_ms = 0
+                await self._fetched(there, what, session)
+            session.wait_ms = 300
+        for first in range(2):
+            # Who waits first is not who was at rest first.
+            together.append(together.pop(self.draw(len(together) - first)))
+            for there, session in together:
+                there.writer.write(self._fetch(there, session))
+                await asyncio.sleep(0.002)
+            if self.draw(4):
+                await self._produce(what, name, node_id - 1, peer)
+            for there, session in together:
+                self._heard(session, what, await there.answer())
+        for there, _ in together:
+            there.writer.close()
 
     async def _happens(self, what: str, busy: Peer | None = None) -> None:
         """Something that is not a fetch of this session."""

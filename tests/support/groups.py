@@ -7,6 +7,7 @@ from typing import Any
 from kwire.clock import SeededRandom
 from kwire.coordinator.group.caller import Caller
 from kwire.coordinator.group.coordinator import GroupCoordinator
+from kwire.coordinator.group.found_offsets import FoundOffsets
 from kwire.coordinator.group.settings import GroupSettings
 from kwire.coordinator.group.shard import GroupShard
 from kwire.coordinator.reloading import PAUSE_MS_MAX
@@ -233,7 +234,12 @@ class GroupWorld:
             ]
         request = shape.OffsetFetchRequestGroup(group_id=group, topics=asked)
         found = self.coordinator.fetch_offsets(request, require_stable)
-        return convert_all(as_pending(found), lambda done: done.result().answer())
+        return convert_all(as_pending(found), lambda done: answered(done.result()))
+
+    def follow_topics(self, **deleted: bytes) -> None:
+        """The topics have changed, and those are gone (name, id)."""
+        for _ in self.coordinator.follow_topics(deleted):
+            pass
 
     def delete_offsets(self, topic: str, *partitions: int, group: str = "g") -> Any:
         shape = m.OffsetDeleteRequest
@@ -277,6 +283,15 @@ class GroupWorld:
             assert self.now(self.sync(leader, self.generation, plan)).error_code == 0
             assert all(self.now(x).error_code == 0 for x in waiting)
         return members
+
+
+def answered(found: FoundOffsets) -> m.OffsetFetchResponse.OffsetFetchResponseGroup:
+    """What a group has committed, all at once."""
+    return m.OffsetFetchResponse.OffsetFetchResponseGroup(
+        group_id=found.group_id,
+        topics=[topic.answer() for topic in found.topics],
+        error_code=found.error_code,
+    )
 
 
 def codes(response: Any) -> list[ErrorCode]:

@@ -22,7 +22,16 @@ PACKAGE = ROOT / "kwire"
 
 # Package (or module) -> what it may import besides itself; BASE is below all. In the order of the
 # lists in docs/DESIGN.md and CONTRIBUTING.md.
-BASE = ("checksums", "clock", "json_numbers", "kept_errors", "pending", "python_module")
+BASE = (
+    "checksums",
+    "clock",
+    "json_numbers",
+    "kept_errors",
+    "pending",
+    "python_module",
+    "slices",
+    "urls",
+)
 FACTS = (*BASE, "config", "protocol")
 LOW = (*FACTS, "network", "log", "security", "quota")
 MIDDLE = (*LOW, "replica", "kraft", "share")
@@ -33,7 +42,9 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "json_numbers": (),
     "kept_errors": (),
     "pending": ("kept_errors",),
+    "slices": ("pending",),
     "python_module": (),
+    "urls": (),
     "protocol": BASE,
     "config": (*BASE, "protocol"),
     "network": FACTS,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from kwire.api.plain.looks import Looks
 from kwire.clock import ticks_ns
 from kwire.log.types import ISOLATION_LEVELS
 from kwire.pending import Pending, after
@@ -19,7 +20,7 @@ from kwire.server.context import RequestContext, Response
 from kwire.server.fetch_sessions import FetchSession, SessionPartition
 from kwire.server.parts import Parts
 from kwire.server.plain_requests import NOTHING, LaterAnswer, PlainConnection
-from kwire.server.request_counts import PLAIN, SEEN, RequestCounts, unusual_codes
+from kwire.server.request_counts import RequestCounts, unusual_codes
 
 if TYPE_CHECKING:
     from kwire.server.deadlines import Deadline
@@ -32,8 +33,8 @@ EPOCH_BYTES = 4
 class GeneralFetch(Protocol):
     """A Fetch on the general way."""
 
-    def limits(self) -> ReadLimits:
-        """What it allows."""
+    def limits(self, *, is_bound: bool) -> ReadLimits:
+        """What it allows; and what binds the client of the connection's last general request."""
         ...
 
     def go_on(
@@ -73,6 +74,7 @@ class KnownFetch:
         "limits",
         "request",
         "session_id",
+        "size_bytes",
         "tail",
         "waits",
     )
@@ -89,6 +91,7 @@ class KnownFetch:
     ) -> None:
         self.head = body[SAID_START:epoch_start].tobytes()
         self.epoch_start = epoch_start
+        self.size_bytes = len(body)
         self.tail = body[epoch_start + EPOCH_BYTES :].tobytes()
         self.request = request
         self.limits = limits
@@ -108,9 +111,9 @@ class PlainFetches:
     """Fetches of one connection, which remembers the last that named no topics. A `general` one
     begins where the general way goes on."""
 
-    __slots__ = ("_counts", "_frames", "_general", "_known", "_parts", "_version")
+    __slots__ = ("_counts", "_frames", "_general", "_known", "_looks", "_parts", "_version")
 
-    answers_later = False
+    answers_later = False  # not all: one that does not wait would leave in front of others
 
     def __init__(
         self, general: GeneralFetches, parts: Parts, counts: RequestCounts, version: int
@@ -121,20 +124,23 @@ class PlainFetches:
         self._version = version
         self._frames = QuietFetches(version) if version >= SESSIONS_FROM else None
         self._known: KnownFetch | None = None
+        self._looks = Looks()
 
     def __call__(self, connection: PlainConnection, body: memoryview) -> bytes | None:
         """See `PlainRoad`."""
-        if len(body) > ASKED_BYTES_MAX:
-            return None
+        size_bytes, known = len(body), self._known
         turn_s, counts = connection.turn_s, self._counts
         started_ns = ticks_ns() if turn_s >= counts.due_s else 0
-        known = self._known
         if (
             known is None
+            or size_bytes != known.size_bytes
             or body[SAID_START : known.epoch_start].tobytes() != known.head
             or body[known.epoch_start + EPOCH_BYTES :].tobytes() != known.tail
-        ) and (known := self._found(connection, body)) is None:
-            return None
+        ):
+            if size_bytes > ASKED_BYTES_MAX or not self._looks.asks():
+                return None
+            if (known := self._found(connection, body)) is None:
+                return None
         sessions, start = self._parts.fetch_sessions, known.epoch_start
         session = sessions.get(known.session_id)
         if session is None or connection.unreplied_writes:
@@ -153,20 +159,16 @@ class PlainFetches:
         quiet.read()
         frame = b"".join((known.before, body[CORRELATION_ID], known.behind))
         counts = known.counts
-        timed = self._counts.begun_at(turn_s, started_ns, len(body)) if started_ns else None
+        timed = self._counts.begun_at(turn_s, started_ns, size_bytes) if started_ns else None
         if known.waits:
             answer = FetchAnswer(connection, counts, self._version, frame)
             answer.timed = timed
             answer.wait(known, session, quiet, self._parts, self._general)
             connection.block_with(answer)
             return NOTHING
-        numbers = counts.numbers
-        numbers[self._version] += 1
-        numbers[SEEN] += known.codes
-        numbers[PLAIN] += 1
         if timed is not None:
             timed.executed_ns = 0
-            counts.ended(timed)
+        counts.answered_plainly(self._version, known.codes, timed)
         return frame
 
     def _found(self, connection: PlainConnection, body: memoryview) -> KnownFetch | None:
@@ -177,7 +179,9 @@ class PlainFetches:
         session = self._parts.fetch_sessions.get(session_id)
         if session is None:
             return None
-        session.wants_quiet = True
+        if not session.wants_quiet:
+            session.wants_quiet = True
+            self._looks.found_some()  # the next one may be known
         if session.quiet is None:
             return None
         if (decoded := self._frames.decoded(body)) is None:
@@ -186,11 +190,12 @@ class PlainFetches:
         if request.isolation_level not in ISOLATION_LEVELS:
             return None
         context = RequestContext(self._parts, connection, ApiKey.FETCH, self._version, 0, client_id)
-        limits = self._general(context, request).limits()
+        limits = self._general(context, request).limits(is_bound=False)
         if limits.rack and self._parts.read_context.selector is not None:
             return None
         known = KnownFetch(body, start, request, limits, self._version, client_id, self._counts)
         self._known = known
+        self._looks.found_some()
         return known
 
 

@@ -253,12 +253,10 @@ class GroupCoordinator:
 
         return gather([ask(group_id) for group_id in group_ids], combine)
 
-    def topics_changed(self) -> None:
-        """The metadata has other topics or partitions: groups that assign compare theirs again."""
-        self.runtime.write_all(_topics_changed)
-
     def follow_topics(self, deleted: dict[str, bytes]) -> Iterator[None]:
-        """`topics_changed` and `topics_deleted`, some shards a slice."""
+        """The metadata has other topics or partitions: groups that assign compare theirs again, and
+        what was committed for those that are gone (name -> id) is forgotten. Some shards a slice.
+        """
         done: set[int] = set()
         while left := [each for each in self.runtime.partitions() if each not in done]:
             for partition in left[:SLICE_SHARDS]:
@@ -381,11 +379,6 @@ class GroupCoordinator:
         return self.runtime.write_marker(
             partition, batch, producer_id, producer_epoch, commit, transaction_version
         )
-
-    def topics_deleted(self, topics: dict[str, bytes]) -> None:
-        """Topics (name -> id) are gone from the metadata: forget what was committed for them."""
-        self.runtime.write_all(partial(_topics_deleted, topics))
-        self.share.topics_deleted(list(topics.values()))
 
     # ------------------------------------------------------------------ administration
 

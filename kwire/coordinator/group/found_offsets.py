@@ -59,11 +59,3 @@ class FoundOffsets(NamedTuple):
     @property
     def partition_count(self) -> int:
         return sum(len(topic.partitions) for topic in self.topics)
-
-    def answer(self) -> m.OffsetFetchResponse.OffsetFetchResponseGroup:
-        """All of it at once."""
-        return m.OffsetFetchResponse.OffsetFetchResponseGroup(
-            group_id=self.group_id,
-            topics=[topic.answer() for topic in self.topics],
-            error_code=self.error_code,
-        )

@@ -18,7 +18,7 @@ from kwire.clock import Random
 from kwire.kraft.controller import bootstrap, elections
 from kwire.kraft.controller.context import ControllerConfig, ControllerContext, not_controller
 from kwire.kraft.controller.partition_index import PartitionIndex
-from kwire.kraft.controller.results import Records, Result, Slices
+from kwire.kraft.controller.results import Records, Result, SlicedWork
 from kwire.kraft.controller.routes import AREAS, route_of
 from kwire.kraft.controller.state import MAX_RECORDS_PER_USER_OPERATION, ControllerState
 from kwire.kraft.images.metadata_image import MetadataImage
@@ -190,7 +190,7 @@ class Controller:
 
     def slices(
         self, request: Request[Response], context: ControllerContext
-    ) -> Slices[Response] | None:
+    ) -> SlicedWork[Response] | None:
         """The work of a request that is too large for one turn of the loop; None for all others,
         and for those that `handle` refuses.
 
@@ -200,7 +200,7 @@ class Controller:
             return None
         if route.timeout_ms is not None and route.timeout_ms(request) <= 0:
             return None
-        made: Slices[Response] | None = route.in_slices(self.state, request, context)
+        made: SlicedWork[Response] | None = route.in_slices(self.state, request, context)
         return None if made is None else _answered(made, request, context.api_version)
 
     # --- time ------------------------------------------------------------------------------
@@ -299,8 +299,8 @@ class Controller:
 
 
 def _answered(
-    slices: Slices[Response], request: Request[Response], api_version: int
-) -> Slices[Response]:
+    slices: SlicedWork[Response], request: Request[Response], api_version: int
+) -> SlicedWork[Response]:
     """An error of all of the request is its answer."""
     try:
         return (yield from slices)

@@ -7,7 +7,7 @@ sorted, so that what is decided does not depend on the history of a dict.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import TypeVar
 
 from kwire.kraft.images.cluster import BrokerImage, ControllerImage
@@ -71,10 +71,10 @@ class PartitionIndex:
     def leads_any(self, broker_id: int) -> bool:
         return bool(self._leaders.get(broker_id))
 
-    def colliding_topic(self, name: str) -> str | None:
-        """A topic whose name is the same once `.` is written as `_`, or None."""
-        names = self._collisions.get(name.replace(".", "_"))
-        return None if not names else min(names)
+    def colliding_topic(self, name: str, besides: Container[str] = ()) -> str | None:
+        """A topic that is none of `besides` and has the same name once `.` is written as `_`."""
+        names = self._collisions.get(name.replace(".", "_"), ())
+        return min((each for each in names if each not in besides), default=None)
 
     def state(self) -> tuple[object, ...]:
         """Everything, comparable: for tests that reload a controller."""

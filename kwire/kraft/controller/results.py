@@ -17,12 +17,12 @@ Records: TypeAlias = list[VersionedRecord]
 Result: TypeAlias = tuple[Records, Response]
 """The records to append, and the answer once they are committed."""
 
-Slices: TypeAlias = Generator[Records, None, T]
+SlicedWork: TypeAlias = Generator[Records, None, T]
 """Work of a request that may take several turns of the loop: yields records, which are appended and
 replayed before it goes on, and returns the answer."""
 
 
-def at_once(slices: Slices[T]) -> tuple[Records, T]:
+def at_once(slices: SlicedWork[T]) -> tuple[Records, T]:
     """All records of such work, of which none depends on those before it, and its answer."""
     records: Records = []
     while True:

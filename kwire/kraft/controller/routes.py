@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from kwire.kraft.controller.context import ControllerContext
-from kwire.kraft.controller.results import Result, Slices
+from kwire.kraft.controller.results import Result, SlicedWork
 from kwire.kraft.controller.state import ControllerState
 from kwire.protocol import messages as m
 from kwire.protocol.api_keys import API_KEYS, ApiKey
@@ -20,7 +20,7 @@ from kwire.security.acl import Operation
 RequestT = TypeVar("RequestT", bound=Request[Any])
 
 
-InSlices: TypeAlias = "Callable[[ControllerState, Any, ControllerContext], Slices[Any] | None]"
+InSlices: TypeAlias = "Callable[[ControllerState, Any, ControllerContext], SlicedWork[Any] | None]"
 
 
 class Route(NamedTuple):
@@ -50,7 +50,7 @@ def _on(
     *,
     timeout_ms: Callable[[RequestT], int] | None = None,
     is_bounded: bool = False,
-    in_slices: Callable[[ControllerState, RequestT, ControllerContext], Slices[Response] | None]
+    in_slices: Callable[[ControllerState, RequestT, ControllerContext], SlicedWork[Response] | None]
     | None = None,
 ) -> None:
     _routes[request.API_KEY] = Route(handle, operation, timeout_ms, is_bounded, in_slices)

@@ -37,22 +37,22 @@ OWN = 0
 
 
 def copy_tree(source: str, target: str, *, links: bool) -> Tree:
-    """Copy a data directory to a new one; OSError. Nobody may change it meanwhile."""
-    os.makedirs(target)
+    """Copy a data directory to a new or empty one; OSError. Nobody may change it meanwhile."""
+    os.makedirs(target, exist_ok=True)
     return _Copier(links=links).copy(source, target)
 
 
-def put_links(source: str, tree: Tree, target: str) -> None:
+def put_links(source: str, tree: Tree, target: str, kept: Collection[str] = ()) -> None:
     """Make a data directory what `source` holds, by hard links; OSError. Nobody uses either, and
     nobody has changed `source`, which `copy_tree` has made with this tree.
 
     A file that both share is the same file still (`ThreadFiles`) and stays, the others are put
-    there anew. What was in their place is removed by a thread.
+    there anew, and the lock and `kept` stay. What was in their place is removed by a thread.
     """
     is_one_disk = os.stat(source).st_dev == os.stat(target).st_dev
     aside = tempfile.mkdtemp(prefix=REMOVED_PREFIX, dir=os.path.dirname(os.path.abspath(target)))
     try:
-        _PuttingBack(aside, is_one_disk=is_one_disk).put(source, tree, target, {LOCK_FILE})
+        _PuttingBack(aside, is_one_disk=is_one_disk).put(source, tree, target, {LOCK_FILE, *kept})
     finally:
         remove_soon(aside)
 
@@ -116,12 +116,12 @@ def _remove(path: str) -> None:
         os.rmdir(path)
 
 
-def clear_soon(directory: str) -> None:
-    """Make a directory an empty one; what was in it is removed by a thread. OSError."""
+def clear_soon(directory: str, kept: Collection[str] = ()) -> None:
+    """Leave nothing in a directory but `kept`; what was in it is removed by a thread. OSError."""
     parent = os.path.dirname(os.path.abspath(directory))
     aside = tempfile.mkdtemp(prefix=REMOVED_PREFIX, dir=parent)
     try:
-        for name in os.listdir(directory):
+        for name in set(os.listdir(directory)).difference(kept):
             os.rename(os.path.join(directory, name), os.path.join(aside, name))
     finally:
         remove_soon(aside)

@@ -17,6 +17,7 @@ from kwire.testing.brokers.runner import (
     Still,
     T,
 )
+from kwire.testing.brokers.unfinished import check_finished
 from kwire.testing.cluster.process import NodeFailed, ServeProcess
 from kwire.testing.waiting import wait_until
 
@@ -45,9 +46,11 @@ class ProcessRunner:
     def start(self, going_on: GoingOn = ANEW) -> None:
         if self.is_running:
             raise BrokerFailed(f"{self.name} is running")
+        settings = self._settings(self.port)
+        check_finished(settings["log.dirs"])
         self._is_paused = False
         command = [*python_module("kwire"), "serve", "--no-http"]
-        for name, value in self._settings(self.port).items():
+        for name, value in settings.items():
             command += ["-o", f"{name}={value}"]
         if self._has_faults:
             command += ["-o", f"kwire.fault.listeners={HOST}:0"]

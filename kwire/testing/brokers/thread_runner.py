@@ -30,6 +30,7 @@ from kwire.testing.brokers.runner import (
 from kwire.testing.brokers.thread_faults import ThreadFaults
 from kwire.testing.brokers.thread_files import ThreadFiles
 from kwire.testing.brokers.thread_logs import ThreadLog
+from kwire.testing.brokers.unfinished import check_finished
 from kwire.testing.loop_thread import TIMEOUT_S, LoopThread
 from kwire.testing.unbegun import drop_unbegun
 
@@ -72,9 +73,10 @@ class ThreadRunner:
     def start(self, going_on: GoingOn = ANEW) -> None:
         if self._life is not None:
             raise BrokerFailed(f"{self.name} is running")
+        settings = self._settings(self.port)
+        check_finished(settings["log.dirs"])
         self._log.open()
         try:
-            settings = self._settings(self.port)
             with _no_collections():
                 life = _Life(self._prefix, settings, is_durable=self._is_durable, going_on=going_on)
                 self.port = life.start()

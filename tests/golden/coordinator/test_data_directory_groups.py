@@ -14,6 +14,7 @@ from kwire.protocol import messages as m
 from kwire.protocol.records import iterate_headers
 from tests.support import data_directories as golden
 from tests.support.coordinators import ManualClock, ManualLoop, MemoryLog
+from tests.support.groups import answered
 
 PARTITIONS = 4
 
@@ -54,7 +55,7 @@ def test_groups(name: str, tmp_path: Path) -> None:
         if facts["type"] == "share":
             continue  # where a share group stands is in another topic
         asked = m.OffsetFetchRequest.OffsetFetchRequestGroup(group_id=group, topics=None)
-        found = coordinator.fetch_offsets(asked, False).answer()
+        found = answered(coordinator.fetch_offsets(asked, False))
         assert {
             f"{topic.name}-{x.partition_index}": {
                 "offset": x.committed_offset,

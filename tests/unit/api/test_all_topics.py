@@ -19,7 +19,7 @@ from kwire.pending import Pending
 from kwire.protocol import messages as m
 from kwire.server.described_topics import VIEWS_MAX, DescribedTopics
 from kwire.server.sliced_response import SlicedResponse
-from kwire.server.slices import Slices
+from kwire.slices import Slices
 from tests.support.parts import made_parts
 
 BROKERS = (1, 2, 3)
@@ -38,8 +38,7 @@ class Cluster:
         self.described = DescribedTopics()
         self.soon: list[Callable[[], None]] = []
         self.seen: Callable[[str], bool] = lambda _: True
-        loop: Any = SimpleNamespace(call_soon=self.soon.append)
-        self.slices = Slices(loop)
+        self.slices = Slices(self.soon.append)
         shape = m.RegisterBrokerRecord
         records: list[Any] = [m.FeatureLevelRecord(name="metadata.version", feature_level=33)]
         for broker_id in BROKERS:

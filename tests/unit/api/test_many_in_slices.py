@@ -262,6 +262,7 @@ def test_log_directories_with_many_logs(
     )
     ((topic,),) = (each.topics for each in some.results)
     assert [each.partition_index for each in topic.partitions] == [2]
+    assert sum(sliced) == len(directory.topics), "few are described at once"
     monkeypatch.setattr(describe_log_dirs, "SLICE_LOGS", 10_000)
     sliced.clear()
     at_once = client.call(request, version)

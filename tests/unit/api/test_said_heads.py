@@ -11,8 +11,8 @@ import pytest
 
 from kwire.api.plain import commits, produces
 from kwire.api.plain.commits import SHAPES_MAX, PlainCommits
+from kwire.api.plain.looks import ASKED_OF, IN_VAIN_MAX
 from kwire.api.plain.produces import HEADS_MAX, PlainProduces
-from kwire.api.plain.said_heads import ASKED_OF, IN_VAIN_MAX
 from kwire.coordinator.group.usual_commit import UsualCommit
 from kwire.protocol import messages as m
 from kwire.protocol.commit_frames import PARTITIONS_MAX

@@ -10,6 +10,7 @@ import pytest
 
 from kwire.clock import SeededRandom
 from kwire.kraft.controller.context import ControllerContext
+from kwire.kraft.controller.state import MAX_RECORDS_PER_USER_OPERATION
 from kwire.kraft.images.image_publisher import ImagePublisher
 from kwire.kraft.metadata_log import MetadataLog, metadata_log_config
 from kwire.kraft.raft import RaftConfig
@@ -307,6 +308,38 @@ def test_a_large_request_ends_with_the_leadership(root: Path) -> None:
     assert not node.errors
 
 
+def test_what_a_large_request_has_committed_stays_when_the_leadership_is_lost(root: Path) -> None:
+    scheduler = TurningScheduler()
+    node = Node(root, scheduler)
+    scheduler.turns()
+    lost = node.create(("a1", "a2", "a3", "a4"))
+    scheduler.turn()
+    scheduler.turn()
+    assert node.topics() == ["a1"]
+    node.driver.step(msg.Resign(1))
+    error = lost.error()
+    assert isinstance(error, KafkaError)
+    assert error.code == ErrorCode.NOT_CONTROLLER
+    scheduler.turns()
+    assert node.topics() == node.controller.topics == ["a1"]
+    node.driver.stop()
+    kept = Node(root).topics()
+    assert kept == ["a1", "a2"], "what is in the log is committed by the next leader"
+
+
+def test_all_records_of_a_request_are_one_batch(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node = Node(root)
+    count = MAX_RECORDS_PER_USER_OPERATION
+    record = m.NoOpRecord()
+    monkeypatch.setattr(node.controller, "handle", lambda *_: ([(record, 0)] * count, count))
+    start = node.driver.raft.log.end_offset
+    assert node.create("many").result() == count
+    batches = node.driver.metadata_log.read_batches(start, start + count)
+    assert [len(batch.records) for batch in batches] == [count]
+
+
 def test_a_large_request_that_fails_fails_alone(root: Path) -> None:
     scheduler = TurningScheduler()
     node = Node(root, scheduler)
@@ -316,6 +349,53 @@ def test_a_large_request_that_fails_fails_alone(root: Path) -> None:
     scheduler.turns()
     assert failing.error() is not None
     assert other.result() == 3
+
+
+def test_others_go_on_when_whoever_takes_an_answer_fails(root: Path) -> None:
+    scheduler = TurningScheduler()
+    node = Node(root, scheduler)
+    scheduler.turns()
+
+    def fail(_: object) -> None:
+        raise ValueError("no place for an answer")
+
+    node.create(("a1", "a2")).add_done_callback(fail)
+    waiting = node.create(("b1", "b2"))
+    with pytest.raises(ValueError, match="no place"):
+        scheduler.turns()
+    later = node.create(("c1",))
+    scheduler.turns()
+    assert (waiting.result(), later.result()) == (4, 5)
+
+
+def test_a_turn_does_one_slice_also_after_the_leadership_was_lost_and_won(root: Path) -> None:
+    scheduler = TurningScheduler()
+    node = Node(root, scheduler)
+    scheduler.turns()
+    lost = node.create(("a1", "a2", "a3"))
+    runner = node.driver.runner
+    assert runner is not None
+    runner.resign()
+    assert lost.error() is not None
+    runner.claim(node.driver.raft.epoch)
+    later = node.create(("b1", "b2", "b3"))
+    while scheduler.soon:
+        before = len(node.controller.topics)
+        scheduler.turn()
+        assert len(node.controller.topics) <= before + 1
+    assert later.result() == 3
+    assert node.controller.topics == ["b1", "b2", "b3"]
+
+
+def test_a_large_request_is_done_when_nobody_waits_for_it_any_more(root: Path) -> None:
+    scheduler = TurningScheduler()
+    node = Node(root, scheduler)
+    scheduler.turns()
+    gone = node.create(("a1", "a2", "a3"))
+    scheduler.turn()
+    gone.cancel()
+    scheduler.turns()
+    assert node.topics() == ["a1", "a2", "a3"]
 
 
 def test_resignation_refuses_and_reloads(root: Path) -> None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from kwire.clock import SeededRandom
+from kwire.log.types import Isolation
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
-from kwire.replica.reading import ReadResult
+from kwire.replica.bounded_read import ReadTarget
+from kwire.replica.reading import ReadLimits, ReadResult
 from kwire.server.fetch_sessions import (
     EPOCH_MAX,
     EVICTION_MS,
@@ -19,6 +22,9 @@ from kwire.server.fetch_sessions import (
     SessionPartition,
     next_epoch,
 )
+from tests.support.replica_world import World
+
+LIMITS = ReadLimits(1, 1 << 20, 500, Isolation.HIGH_WATERMARK, from_follower=True)
 
 
 def asked(index: int, offset: int = 0) -> Any:
@@ -161,3 +167,74 @@ def test_followers_are_kept_before_consumers(cache: FetchSessionCache) -> None:
         cache.resume(consumers[1].session_id, consumers[1].epoch, False)
         is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
     ), "a follower takes the place of a consumer, however large"
+
+
+# -- sessions in which nothing happens
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    world = World(tmp_path)
+    world.create([1], partitions=2)
+    return world
+
+
+def at_rest(cache: FetchSessionCache, world: World, count: int = 1) -> FetchSession:
+    """A session whose client knows all positions, and asks for its plain road."""
+    session = opened(cache, count)
+    for partition in session.partitions.values():
+        partition.high_watermark = partition.local_log_start_offset = 0
+    session.wants_quiet = True
+    return session
+
+
+def listed(session: FetchSession, world: World) -> list[ReadTarget[SessionPartition]]:
+    return [ReadTarget(world.partition(x.index), x) for x in session.partitions.values()]
+
+
+def test_a_session_where_nothing_happens_is_quiet(cache: FetchSessionCache, world: World) -> None:
+    session = at_rest(cache, world, 2)
+    session.found_nothing(world.replicas, listed(session, world), LIMITS)
+    assert session.quiet is not None
+    session.found_nothing(world.replicas, listed(session, world), LIMITS)
+    assert [len(world.partition(index).watchers) for index in range(2)] == [1, 1]
+    cache.remove(session.session_id)
+    assert session.quiet is None
+    assert not world.partition().watchers
+
+
+def test_a_fetch_of_a_closed_session_leaves_nothing_behind(
+    cache: FetchSessionCache, world: World
+) -> None:
+    session = at_rest(cache, world)
+    waiting = listed(session, world)
+    cache.remove(session.session_id)
+    session.found_nothing(world.replicas, waiting, LIMITS)
+    assert session.quiet is None
+    assert not world.partition().watchers
+
+
+def test_a_fetch_that_waited_tells_nothing_of_partitions_that_came_meanwhile(
+    cache: FetchSessionCache, world: World
+) -> None:
+    session = at_rest(cache, world)
+    waiting = listed(session, world)
+    world.append(index=1)
+    world.scheduler.turn()
+    session.disturb()
+    forgotten = m.FetchRequest.ForgottenTopic(topic="t", partitions=[0])
+    session.update([topic("t", asked(1))], [forgotten])
+    session.found_nothing(world.replicas, waiting, LIMITS)
+    assert session.quiet is None
+
+
+def test_a_fetch_that_waited_does_not_bring_back_an_older_order(
+    cache: FetchSessionCache, world: World
+) -> None:
+    session = at_rest(cache, world, 2)
+    waiting = listed(session, world)
+    session.rotate(("t", 0))
+    session.found_nothing(world.replicas, waiting, LIMITS)
+    assert session.quiet is None
+    session.found_nothing(world.replicas, listed(session, world), LIMITS)
+    assert session.quiet is not None

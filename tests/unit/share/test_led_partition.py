@@ -10,6 +10,7 @@ import pytest
 
 from kwire.pending import Pending
 from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.replica.partition import Partition
 from kwire.share.acquisition import Ask, acquire
 from kwire.share.changes import AcknowledgedBatch, Acquired, AcquireMode, FetchedBatch
 from kwire.share.counts import ShareCounts
@@ -202,6 +203,15 @@ def test_a_lock_that_runs_out_wakes_who_waits() -> None:
     assert waiting.woken_times
     assert led.has_records()
     assert acquired(led, around, 3, "b") == [Acquired(0, 2, 2)]
+
+
+def test_it_hears_of_records_before_reads_that_wait() -> None:
+    led = led_partition(Around())
+    partition = led.partition
+    read: Any = object()
+    partition.data_listeners[read] = 7
+    led.wait(Waiting(), "a")
+    assert Partition._listeners(partition)[0] is led
 
 
 def test_who_waits_longest_is_woken_first_and_only_while_there_is_something() -> None:

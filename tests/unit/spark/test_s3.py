@@ -9,7 +9,8 @@ from unittest.mock import MagicMock
 import pytest
 
 from kwire.spark import s3
-from kwire.spark.lake_files import open_lake_files
+from kwire.spark.lake import check_archive
+from kwire.spark.lake_files import check_folder, open_lake_files
 from kwire.spark.usage import UsageError
 
 ROOT = "s3a://bucket/lake"
@@ -168,19 +169,124 @@ def test_a_place_without_a_bucket_is_refused() -> None:
         s3.reach(MagicMock(), "s3a:///lake")
 
 
-@pytest.mark.parametrize(("takes", "is_refused"), [((True, False), False), ((True, True), True)])
-def test_a_store_that_replaces_files_is_refused(takes: tuple[bool, bool], is_refused: bool) -> None:
-    system = MagicMock()
-    close = system.createFile.return_value.build.return_value.close
-    close.side_effect = [None if taken else OSError("412") for taken in takes]
-    system.exists.return_value = True
-    if is_refused:
+class Store:
+    """A store as Hadoop shows one, of files that are created with a condition; `lost`: how many
+    answers to a PUT do not come, so that the client sends it again; `conflicts`: how many PUTs
+    come while another one is under way."""
+
+    def __init__(self, *, keeps_condition: bool = True, lost: int = 0, conflicts: int = 0) -> None:
+        self.files: dict[str, bytes] = {}
+        self.made: list[bytes] = []
+        self._keeps_condition, self._lost = keeps_condition, lost
+        self._conflicts = conflicts
+
+    def put(self, path: str, data: bytes, *, conditional: bool) -> None:
+        if self._conflicts:
+            self._conflicts -= 1
+            code = "ConditionalRequestConflict"
+            raise JavaError(("org.apache.hadoop.fs.s3a.AWSBadRequestException", service(code, 409)))
+        while True:
+            if conditional and self._keeps_condition and path in self.files:
+                raise OSError("412 PreconditionFailed")
+            self.files[path] = data
+            self.made.append(data)
+            if not self._lost:
+                return
+            self._lost -= 1
+
+    def createFile(self, path: str) -> Upload:
+        return Upload(self, path)
+
+    def exists(self, path: str) -> bool:
+        return path in self.files
+
+    def delete(self, path: str, recursive: bool) -> bool:
+        return self.files.pop(path, None) is not None
+
+
+class Upload:
+    """Builder and stream in one."""
+
+    def __init__(self, store: Store, path: str) -> None:
+        self._store, self._path = store, path
+        self._wanted: dict[str, bool] = {}
+        self._data = b""
+
+    def must(self, name: str, value: bool) -> Upload:
+        self._wanted[name] = value
+        return self
+
+    def build(self) -> Upload:
+        return self
+
+    def write(self, data: bytearray) -> None:
+        self._data += data
+
+    def close(self) -> None:
+        conditional = self._wanted.get("fs.option.create.conditional.overwrite", False)
+        self._store.put(self._path, self._data, conditional=conditional)
+
+
+def checked(store: Store) -> None:
+    spark = MagicMock()
+    spark._jvm.org.apache.hadoop.fs.Path = str
+    s3.check_conditions(spark, store, ROOT)
+
+
+def test_a_store_that_replaces_files_is_refused() -> None:
+    for lost in (0, 1):
+        store = Store(keeps_condition=False, lost=lost)
         with pytest.raises(UsageError, match="replaces files in spite of If-None-Match"):
-            s3.check_conditions(MagicMock(), system, ROOT)
-    else:
-        s3.check_conditions(MagicMock(), system, ROOT)
-    system.createFile.return_value.must.assert_called_with(s3.CONDITION, True)
-    assert system.delete.call_count == 1
+            checked(store)
+        assert store.made[-1] == b"second"
+        assert store.files == {}
+
+
+def test_a_store_that_keeps_files_is_taken_also_where_the_answer_to_the_first_is_lost() -> None:
+    for lost in (0, 1):
+        store = Store(lost=lost)
+        checked(store)
+        assert store.made == [b"first"]
+        assert store.files == {}
+
+
+def test_a_file_is_made_once_another_upload_is_no_more_under_way(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr(s3.time, "sleep", pauses.append)
+    store = Store(conflicts=2)
+    assert s3.create(store, "place", b"data")
+    assert store.files == {"place": b"data"}
+    assert len(pauses) == 2
+    assert not s3.create(store, "place", b"other")
+    with pytest.raises(JavaError):
+        s3.create(Store(conflicts=99), "place", b"data")
+
+
+def test_credentials_are_neither_taken_nor_shown_in_an_address() -> None:
+    for root in (
+        "s3a://KEY:SECRET@bucket/lake",
+        "s3a://KEY:SEC/RET@bucket/lake",
+        "s3://KEY@bucket",
+    ):
+        spark = spark_that_raises(None, {})
+        with pytest.raises(UsageError, match=r"s3a?://bucket.*: keys in an address") as refused:
+            s3.reach(spark, root)
+        assert "KEY" not in str(refused.value)
+        assert "RET" not in str(refused.value)
+        assert not spark._jvm.mock_calls
+        for check in (check_folder, check_archive):
+            with pytest.raises(UsageError, match=r"--lake s3a?://bucket.*: keys in an address"):
+                check(root, "--lake")
+
+
+def test_an_endpoint_is_shown_without_user_and_password() -> None:
+    settings = {"fs.s3a.endpoint": "http://user:PASSWORD@h:9"}
+    told = JavaError(("x.ConnectException", "to http://user:PASSWORD@h:9: refused"))
+    with pytest.raises(UsageError, match="http://h:9 does not answer: to http://h:9") as refused:
+        s3.reach(spark_that_raises(told, settings), ROOT)
+    assert "PASSWORD" not in str(refused.value)
 
 
 def test_a_file_that_failed_to_be_made_is_no_file_of_another() -> None:

@@ -87,16 +87,27 @@ def test_a_jvm_of_this_machine_compiles_what_runs_often_and_others_are_left_alon
         assert settings.get("spark.driver.extraJavaOptions") == known
 
 
-def test_a_package_that_is_nowhere_is_one_line(capfd: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("packages", "line"),
+    [
+        ("a:b:1, org.apache.hadoop:hadoop-aws:9.9.9", "--packages org.apache.hadoop:hadoop-aws"),
+        ("a:b:1", "org.apache.hadoop:hadoop-aws"),
+        ("", "org.apache.hadoop:hadoop-aws"),
+    ],
+)
+def test_a_package_that_is_nowhere_is_one_line(
+    packages: str, line: str, capfd: pytest.CaptureFixture[str]
+) -> None:
     """It was Ivy's report with a stack of Java, and a status that says: run it again."""
     told = "Exception: [unresolved dependency: org.apache.hadoop#hadoop-aws;9.9.9: not found]\n"
 
     def start() -> None:
-        with session.quiet_start():
+        with session.quiet_start(packages):
             os.write(2, b":: USE VERBOSE OR DEBUG MESSAGE LEVEL\n" + told.encode())
             raise RuntimeError("Java gateway process exited before sending its port number.")
 
     with pytest.raises(UsageError) as refused:
         start()
-    assert str(refused.value).startswith("--packages org.apache.hadoop:hadoop-aws:9.9.9: not found")
+    by_others = "" if "--packages" in line else " (needed by what --packages or the job names)"
+    assert str(refused.value).startswith(f"{line}:9.9.9: not found{by_others}, or Maven's")
     assert capfd.readouterr().err == ""

@@ -8,7 +8,7 @@ decided in slices; each topic's records are in one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from functools import cache
 from typing import TypeAlias
 
@@ -19,7 +19,7 @@ from kwire.kraft.controller.requests import configs
 from kwire.kraft.controller.results import (
     Records,
     Result,
-    Slices,
+    SlicedWork,
     at_once,
     put_error,
     text_of,
@@ -45,7 +45,7 @@ def create_topics(
 
 def create_in_slices(
     state: ControllerState, request: m.CreateTopicsRequest, context: ControllerContext
-) -> Slices[m.CreateTopicsResponse] | None:
+) -> SlicedWork[m.CreateTopicsResponse] | None:
     """The same of many partitions, topic by topic; None where it is small, or may be too large."""
     count = 0
     for topic in request.topics:
@@ -62,7 +62,7 @@ def create_in_slices(
 
 def _creation(
     state: ControllerState, request: m.CreateTopicsRequest, context: ControllerContext
-) -> Slices[m.CreateTopicsResponse]:
+) -> SlicedWork[m.CreateTopicsResponse]:
     names: dict[str, int] = {}
     for topic in request.topics:
         names[topic.name] = names.get(topic.name, 0) + 1
@@ -81,9 +81,11 @@ def _creation(
     records: Records = []
     results: list[m.CreateTopicsResponse.CreatableTopicResult] = []
     shown: _ShownConfigs = {}
+    created: set[str] = set()
     for topic in wanted:
         try:
-            results.append(_create_topic(state, topic, context, records, shown))
+            results.append(_create_topic(state, topic, context, records, shown, created))
+            created.add(topic.name)
         except KafkaError as error:
             result = m.CreateTopicsResponse.CreatableTopicResult(name=topic.name)
             results.append(put_error(result, error))
@@ -141,13 +143,14 @@ def _create_topic(
     context: ControllerContext,
     records: Records,
     shown: _ShownConfigs,
+    created: Container[str],
 ) -> m.CreateTopicsResponse.CreatableTopicResult:
     check_name(topic.name)
     if topic.name in state.image.topics.by_name:
         raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{topic.name}' already exists.")
     if "." in topic.name or "_" in topic.name:
-        # Only existing topics count, as in Kafka: two new ones of a request may collide.
-        other = state.index.colliding_topic(topic.name)
+        # Only topics from before count, as in Kafka: two new ones of a request may collide.
+        other = state.index.colliding_topic(topic.name, created)
         if other is not None:
             raise KafkaError(
                 ErrorCode.INVALID_TOPIC_EXCEPTION,
@@ -347,7 +350,7 @@ def delete_topics(
 
 def delete_in_slices(
     state: ControllerState, request: m.DeleteTopicsRequest, context: ControllerContext
-) -> Slices[m.DeleteTopicsResponse] | None:
+) -> SlicedWork[m.DeleteTopicsResponse] | None:
     """The same of many topics; None where it is small, or may be too large."""
     count = len(request.topic_names or ()) + len(request.topics or ())
     if not SLICE_DELETED < count <= MAX_RECORDS_PER_USER_OPERATION:
@@ -357,7 +360,7 @@ def delete_in_slices(
 
 def _deletion(
     state: ControllerState, request: m.DeleteTopicsRequest, context: ControllerContext
-) -> Slices[m.DeleteTopicsResponse]:
+) -> SlicedWork[m.DeleteTopicsResponse]:
     if not state.config.delete_topic_enable:
         if context.api_version < 3:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "Topic deletion is disabled.")

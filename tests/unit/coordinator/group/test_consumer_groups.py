@@ -195,7 +195,7 @@ def test_a_pattern_is_resolved_after_the_join_and_follows_the_metadata() -> None
     got = consumers.beat("m1", 1)
     assert (got.member_epoch, told(got)) == (2, [0, 1, 0, 1])
     consumers.topics.counts["t3"] = 1
-    consumers.world.coordinator.topics_changed()
+    consumers.world.follow_topics()
     consumers.world.loop.advance(1000)
     assert told(consumers.beat("m1", 2)) == [0, 1, 0, 1, 0]
     bad = consumers.join("m2", subscribed_topic_names=None, subscribed_topic_regex="[")
@@ -215,7 +215,7 @@ def test_a_pattern_matches_what_its_client_may_describe() -> None:
     assert told(consumers.beat("m1", 1)) == [0, 1]
     may_see.add("t2")
     consumers.topics.counts["t3"] = 1
-    consumers.world.coordinator.topics_changed()
+    consumers.world.follow_topics()
     consumers.world.loop.advance(1000)
     assert consumers.group().regexes["t.*"].topics == ("t1", "t2")
 
@@ -228,7 +228,7 @@ def test_a_pattern_is_not_refreshed_in_nobodys_name() -> None:
     groups = consumers.world.shard.consumer.groups
     groups.describers.clear()
     consumers.topics.counts["t3"] = 1
-    consumers.world.coordinator.topics_changed()
+    consumers.world.follow_topics()
     consumers.world.loop.advance(1000)
     assert consumers.group().regexes["t.*"].topics == ("t1",)
     consumers.caller = CALLER._replace(describes=lambda topic: topic != "t2")
@@ -429,7 +429,7 @@ class RandomConsumers(RuleBasedStateMachine):
     def topic_grows(self, more: int) -> None:
         if self.consumers.topics.counts["t"] < 20:
             self.consumers.topics.counts["t"] += more
-            self.consumers.world.coordinator.topics_changed()
+            self.consumers.world.follow_topics()
 
     @rule()
     def reload(self) -> None:

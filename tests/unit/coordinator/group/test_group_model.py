@@ -173,7 +173,7 @@ class GroupMachine(RuleBasedStateMachine):
     @rule()
     def delete_topic(self) -> None:
         self.forget()
-        self.world.coordinator.topics_deleted({"t": self.topic_id})
+        self.world.follow_topics(t=self.topic_id)
         self.topic_number += 1
 
     @rule(group=GROUPS)

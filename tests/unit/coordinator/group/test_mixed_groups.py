@@ -225,7 +225,7 @@ class MixedGroup(RuleBasedStateMachine):
     def topic_grows(self) -> None:
         if self.topics.count < 12:
             self.topics.count += 1
-            self.world.coordinator.topics_changed()
+            self.world.follow_topics()
 
     @rule()
     def reload(self) -> None:

@@ -11,7 +11,7 @@ from kwire.coordinator.group.storage import GroupStorage
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
 from kwire.protocol.records.control import end_transaction_marker
-from tests.support.groups import GroupWorld, codes
+from tests.support.groups import GroupWorld, answered, codes
 
 DAY_MS = 86_400_000
 
@@ -64,11 +64,11 @@ def test_what_is_answered_in_slices_is_of_one_moment() -> None:
     world.commit(6, partition=1)
     asked = m.OffsetFetchRequest.OffsetFetchRequestGroup(group_id="g", topics=None)
     found = world.now(world.coordinator.fetch_offsets(asked, False))
-    before = found.answer()
+    before = answered(found)
     for partition in range(3):
         world.commit_in_transaction(9, 1, partition=partition)
     end(world, 1, True)
-    assert found.answer() == before
+    assert answered(found) == before
     assert world.offset() == 9
 
 
@@ -223,7 +223,7 @@ def test_deleted_topics_take_their_offsets(monkeypatch: pytest.MonkeyPatch) -> N
         world.commit(i, group=f"g{i}", topic="t", topic_id=old)
         world.commit(i, group=f"g{i}", topic="u")
     world.commit_in_transaction(7, 1, group="g1", topic_id=old, partition=5)
-    world.coordinator.topics_deleted({"t": old})
+    world.follow_topics(t=old)
     world.commit(77, group="g9", topic="t", topic_id=new)
     world.loop.run()
     assert [world.offset(f"g{i}") for i in range(10)] == [-1] * 9 + [77]
@@ -239,7 +239,7 @@ def test_offsets_of_an_unknown_topic_id_belong_to_the_name() -> None:
     """Commits that Kafka wrote before topic ids were stored."""
     world = GroupWorld()
     world.commit(1)
-    world.coordinator.topics_deleted({"t": b"\x01" * 16})
+    world.follow_topics(t=b"\x01" * 16)
     assert world.offset() == -1
 
 

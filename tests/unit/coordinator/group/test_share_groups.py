@@ -175,7 +175,7 @@ def test_partitions_that_a_topic_grows_by_begin_at_offset_0() -> None:
     sharers = Sharers()
     sharers.settle("m1")
     sharers.topics.counts["t"] = 5
-    sharers.world.coordinator.topics_changed()
+    sharers.world.follow_topics()
     assert sharers.settle("m1") == [0, 1, 2, 3, 4]
     last = sharers.persister.calls[-1][2]
     assert [(x.partition, x.start_offset) for x in last] == [(3, 0), (4, 0)]
@@ -314,7 +314,7 @@ def test_a_deleted_topic_is_forgotten() -> None:
     sharers.world.loop.run()
     topic_id = sharers.topics.id_of("t")
     del sharers.topics.counts["t"]
-    sharers.world.coordinator.topics_deleted({"t": topic_id})
+    sharers.world.follow_topics(t=topic_id)
     sharers.world.loop.run()
     assert list(sharers.group().initialized()) == [sharers.topics.id_of("u")]
 
@@ -383,7 +383,7 @@ class ShareGroupModel(RuleBasedStateMachine):
     def grow(self) -> None:
         if self.sharers.topics.counts["t"] < 9:
             self.sharers.topics.counts["t"] += 1
-            self.sharers.world.coordinator.topics_changed()
+            self.sharers.world.follow_topics()
 
     @rule()
     def reload(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -26,9 +27,19 @@ def made(name: str, partitions: int = 7, **configs: str) -> Any:
 
 
 def mixed() -> list[Any]:
-    """200 topics, and one of each kind that is refused in between."""
+    """200 topics, and one of each kind that is refused in between; some collide with one that
+    there is, some with each other, which Kafka lets pass."""
     topics = [made(f"t{number}") for number in range(200)]
-    topics[20] = made("t199")  # twice
+    topics[0] = made("a.b")
+    topics[199] = made("a_b")
+    topics[198] = made("col.liding")
+    topics[130] = made("assigned")
+    topics[130].num_partitions = topics[130].replication_factor = -1
+    topics[130].assignments = [
+        CREATE.CreatableReplicaAssignment(partition_index=index, broker_ids=[1 + index, 3])
+        for index in range(2)
+    ]
+    topics[20] = made("t197")  # twice
     topics[40] = made("old")
     topics[60] = made("wrong", retention_ms="x")
     topics[80] = made("without", partitions=0)
@@ -42,8 +53,22 @@ def mixed() -> list[Any]:
 def bench() -> ControllerBench:
     bench = ControllerBench()
     bench.start(1, 2, 3)
-    assert bench.create("old", partitions=1, factor=1).error_code == 0
+    for name in ("old", "col_liding"):
+        assert bench.create(name, partitions=1, factor=1).error_code == 0
     return bench
+
+
+def paying(partitions_max: int) -> Callable[[int], None]:
+    """A quota of so many partitions."""
+    left = partitions_max
+
+    def pay(partitions: int) -> None:
+        nonlocal left
+        if partitions > left:
+            raise KafkaError(ErrorCode.THROTTLING_QUOTA_EXCEEDED)
+        left -= partitions
+
+    return pay
 
 
 def in_slices(bench: ControllerBench, request: Any, **fields: Any) -> tuple[list[int], Any]:
@@ -57,6 +82,9 @@ def in_slices(bench: ControllerBench, request: Any, **fields: Any) -> tuple[list
         except StopIteration as end:
             return counts, end.value
         counts.append(len(records))
+        topics = {record.topic_id for record, _ in records if isinstance(record, m.TopicRecord)}
+        for record, _ in records:
+            assert not isinstance(record, m.PartitionRecord) or record.topic_id in topics
         bench.append(records)
 
 
@@ -68,10 +96,15 @@ def authorize(operation: int, kind: int, name: str) -> bool:
 def test_many_topics_are_created_as_few_are(validate_only: bool) -> None:
     request = CREATE(topics=mixed(), timeout_ms=1000, validate_only=validate_only)
     whole, sliced = bench(), bench()
+    quota = 7 * 150
     records, expected = whole.controller.handle(
-        request, ControllerContext(api_version=7, authorize=authorize), 0
+        request,
+        ControllerContext(api_version=7, authorize=authorize, apply_partition_quota=paying(quota)),
+        0,
     )
-    counts, answer = in_slices(sliced, request, api_version=7, authorize=authorize)
+    counts, answer = in_slices(
+        sliced, request, api_version=7, authorize=authorize, apply_partition_quota=paying(quota)
+    )
     assert len(counts) > 10
     if validate_only:
         assert records == []
@@ -81,9 +114,10 @@ def test_many_topics_are_created_as_few_are(validate_only: bool) -> None:
         assert max(counts) < topics_module.SLICE_RECORDS + largest
         assert sum(counts) == len(records)
         whole.append(records)
-    for topic in (*answer.topics, *expected.topics):
-        topic.topic_id = bytes(16)  # chance
     assert answer == expected
+    codes = {topic.name: topic.error_code for topic in answer.topics}
+    assert codes["a.b"] == ErrorCode.NONE
+    assert codes["col.liding"] == ErrorCode.INVALID_TOPIC_EXCEPTION
     assert {topic.error_code for topic in answer.topics} == {
         ErrorCode.NONE,
         ErrorCode.TOPIC_ALREADY_EXISTS,
@@ -92,8 +126,28 @@ def test_many_topics_are_created_as_few_are(validate_only: bool) -> None:
         ErrorCode.INVALID_PARTITIONS,
         ErrorCode.TOPIC_AUTHORIZATION_FAILED,
         ErrorCode.INVALID_TOPIC_EXCEPTION,
+        ErrorCode.THROTTLING_QUOTA_EXCEEDED,
     }
     assert list(sliced.image.topics.by_name) == list(whole.image.topics.by_name)
+    assert sliced.image.topics == whole.image.topics
+    assert sliced.controller.index.state() == whole.controller.index.state()
+
+
+@pytest.mark.parametrize("validate_only", [False, True])
+@pytest.mark.parametrize("between", [3, 60])
+def test_two_new_topics_of_a_request_may_collide_however_many_there_are(
+    between: int, validate_only: bool
+) -> None:
+    names = ["x.y", *(f"t{number}" for number in range(between)), "x_y"]
+    request = CREATE(
+        topics=[made(name) for name in names], timeout_ms=1000, validate_only=validate_only
+    )
+    world = bench()
+    if between == 3:
+        _, answer = world.controller.handle(request, ControllerContext(api_version=7), 0)
+    else:
+        _, answer = in_slices(world, request, api_version=7)
+    assert {topic.error_code for topic in answer.topics} == {0}
 
 
 def test_a_topic_that_another_request_creates_meanwhile_exists() -> None:
@@ -146,19 +200,49 @@ def _named(world: ControllerBench, names: list[str]) -> Any:
 def test_many_topics_are_deleted_as_few_are() -> None:
     whole, sliced = _created(190), _created(190)
     names = [f"t{number}" for number in range(190)] + ["t7", "unknown", "denied"]
+
+    def asked(world: ControllerBench) -> Any:
+        request, shape = _named(world, names), DELETE.DeleteTopicState
+        ids = [world.image.topics.by_name[name].topic_id for name in ("t1", "t188", "t9")]
+        request.topics += [
+            shape(name="t1"),  # by its id, too
+            shape(name=None, topic_id=ids[1]),  # by its name, too
+            shape(name=None, topic_id=ids[2]),  # twice
+            shape(name=None, topic_id=b"u" * 16),
+            shape(name=None),
+            shape(name="t3", topic_id=ids[0]),
+        ]
+        return request
+
+    quota = 5 * 150
     records, expected = whole.controller.handle(
-        _named(whole, names), ControllerContext(api_version=6, authorize=authorize), 0
+        asked(whole),
+        ControllerContext(api_version=6, authorize=authorize, apply_partition_quota=paying(quota)),
+        0,
     )
-    counts, answer = in_slices(sliced, _named(sliced, names), api_version=6, authorize=authorize)
+    counts, answer = in_slices(
+        sliced,
+        asked(sliced),
+        api_version=6,
+        authorize=authorize,
+        apply_partition_quota=paying(quota),
+    )
     assert sum(counts) == len(records)
     assert len(counts) > 3
     assert max(counts) <= topics_module.SLICE_DELETED
-    for result in (*answer.responses, *expected.responses):
-        result.topic_id = bytes(16)
     assert answer == expected
+    assert {each.error_code for each in answer.responses} == {
+        ErrorCode.NONE,
+        ErrorCode.INVALID_REQUEST,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        ErrorCode.THROTTLING_QUOTA_EXCEEDED,
+    }
     whole.append(records)
-    assert sorted(sliced.image.topics.by_name) == sorted(whole.image.topics.by_name)
-    assert "old" in sliced.image.topics.by_name
+    assert sliced.image.topics == whole.image.topics
+    assert sliced.controller.index.state() == whole.controller.index.state()
+    assert {"old", "t1", "t188"} <= sliced.image.topics.by_name.keys()
 
 
 def test_a_topic_that_another_request_deletes_meanwhile_is_unknown() -> None:
@@ -193,4 +277,4 @@ def test_an_error_of_all_of_a_request_is_its_answer() -> None:
     counts, answer = in_slices(world, request, api_version=7, apply_partition_quota=pay)
     assert counts == [0]
     assert {topic.error_code for topic in answer.topics} == {ErrorCode.THROTTLING_QUOTA_EXCEEDED}
-    assert list(world.image.topics.by_name) == ["old"]
+    assert list(world.image.topics.by_name) == ["old", "col_liding"]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kwire.pending import Pending
-from kwire.server.slices import Slices
+from kwire.slices import Slices
 from tests.support.connections import TurningLoop
 
 
@@ -17,8 +17,7 @@ class Works:
 
     def __init__(self) -> None:
         self.loop = TurningLoop()
-        loop: Any = self.loop
-        self.slices = Slices(loop)
+        self.slices = Slices(self.loop.call_soon)
         self.done: list[str] = []
 
     def begin(self, name: str, count: int, error: Exception | None = None) -> Pending[str]:
@@ -86,3 +85,18 @@ def test_work_that_fails_fails_its_request_alone(where: str) -> None:
     works.turns()
     assert isinstance(failing.error(), ValueError if where == "work" else ZeroDivisionError)
     assert other.result() == "b"
+
+
+def test_works_go_on_when_whoever_takes_a_result_fails() -> None:
+    works = Works()
+
+    def fail(_: object) -> None:
+        raise ValueError("x")
+
+    works.begin("a", 1).add_done_callback(fail)
+    other = works.begin("b", 2)
+    with pytest.raises(ValueError, match="x"):
+        works.turns()
+    later = works.begin("c", 1)
+    works.turns()
+    assert (other.result(), later.result()) == ("b", "c")

@@ -11,24 +11,24 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
-from kwire.coordinator.shard_interface import Loop
 from kwire.pending import Pending
 
 T = TypeVar("T")
 
 
 class Slices:
-    """The works of a node."""
+    """Works that share the turns of a loop, whose `call_soon` they are given."""
 
-    __slots__ = ("_loop", "_works")
+    __slots__ = ("_call_soon", "_is_scheduled", "_works")
 
-    def __init__(self, loop: Loop) -> None:
-        self._loop = loop
+    def __init__(self, call_soon: Callable[[Callable[[], None]], object]) -> None:
+        self._call_soon = call_soon
         self._works: deque[Callable[[], bool]] = deque()
+        self._is_scheduled = False
 
     def run(self, work: Iterator[None], result: Callable[[], T]) -> Pending[T]:
         """`result()` when the work is done; fails with what either raises. It begins in a later
-        turn, and ends where it is when the Pending is cancelled."""
+        turn, and ends where it is when the Pending is cancelled or failed."""
         outcome: Pending[T] = Pending()
 
         def go_on() -> bool:
@@ -53,16 +53,22 @@ class Slices:
             return False
 
         self._works.append(go_on)
-        if len(self._works) == 1:
-            self._loop.call_soon(self._turn)
+        self._schedule()
         return outcome
 
+    def _schedule(self) -> None:
+        if self._works and not self._is_scheduled:
+            self._is_scheduled = True
+            self._call_soon(self._turn)
+
     def _turn(self) -> None:
-        works = self._works
-        # It stays in front meanwhile: whoever comes in then does not begin another turn.
-        if works[0]():
-            works.rotate(-1)
-        else:
-            works.popleft()
-        if works:
-            self._loop.call_soon(self._turn)
+        self._is_scheduled = False
+        work = self._works.popleft()
+        has_more = False
+        try:
+            has_more = work()
+        finally:
+            # Also when whoever takes a result fails: the other works go on.
+            if has_more:
+                self._works.append(work)
+            self._schedule()

@@ -1,0 +1,129 @@
+"""What the plain road of Fetch looks at, and what it remembers (ADR 55)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from kwire.api.fetch import plain_road
+from kwire.api.plain.looks import ASKED_OF, IN_VAIN_MAX
+from kwire.clock import SeededRandom
+from kwire.log.types import Isolation
+from kwire.protocol import messages as m
+from kwire.protocol.fetch_frames import QuietFetches
+from kwire.protocol.frame import encode_request
+from kwire.replica.bounded_read import ReadTarget
+from kwire.replica.reading import ReadLimits
+from kwire.server.fetch_sessions import FetchSession, FetchSessionCache, SessionPartition
+from kwire.server.request_counts import RequestCounts
+from tests.support.parts import made_parts
+from tests.support.replica_world import World
+
+VERSION = 12
+BYTES_MAX = 1 << 20
+LIMITS = ReadLimits(1, BYTES_MAX, 0, Isolation.HIGH_WATERMARK, from_follower=True)
+
+
+class Asked:
+    """A connection's road to a session where nothing happens."""
+
+    def __init__(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.looks = 0
+        epoch_start = QuietFetches.epoch_start
+
+        def counted(frames: QuietFetches, body: memoryview) -> int | None:
+            self.looks += 1
+            return epoch_start(frames, body)
+
+        monkeypatch.setattr(QuietFetches, "epoch_start", counted)
+        self.world = world
+        self.cache = FetchSessionCache(3, SeededRandom(1))
+        self.session = self.opened()
+        self.parts = made_parts(
+            fetch_sessions=self.cache,
+            fetch_bytes_max=BYTES_MAX,
+            read_context=SimpleNamespace(selector=None),
+        )
+        self.connection: Any = SimpleNamespace(
+            turn_s=0.0,
+            unreplied_writes=[],
+            rates=None,
+            is_measured=False,
+            is_follower=False,
+            sends_files=False,
+        )
+        self.road = plain_road(self.parts, RequestCounts(1), VERSION)
+
+    def opened(self) -> FetchSession:
+        asked = m.FetchRequest.FetchPartition(partition=0, partition_max_bytes=100)
+        session = self.cache.create(
+            [SessionPartition("t", asked)], privileged=False, uses_topic_ids=False, now_ms=0
+        )
+        assert session is not None
+        for partition in session.partitions.values():
+            partition.high_watermark = partition.local_log_start_offset = 0
+        return session
+
+    def rests(self) -> None:
+        """The general way has found nothing."""
+        partitions = self.session.partitions.values()
+        targets = [ReadTarget(self.world.partition(x.index), x) for x in partitions]
+        self.session.found_nothing(self.world.replicas, targets, LIMITS)
+
+    def ask(self, names: bool = False, client_id: str = "x") -> bytes | None:
+        """The session's next fetch: what the road answers."""
+        request = m.FetchRequest(
+            max_wait_ms=0,
+            min_bytes=1,
+            max_bytes=BYTES_MAX,
+            session_id=self.session.session_id,
+            session_epoch=self.session.epoch,
+        )
+        if names:
+            part = m.FetchRequest.FetchPartition(partition=0, partition_max_bytes=100)
+            request.topics = [m.FetchRequest.FetchTopic(topic="t", partitions=[part])]
+        body = b"".join(encode_request(1, VERSION, 7, client_id, request))[4:]
+        answer: bytes | None = self.road(self.connection, memoryview(body))
+        return answer
+
+
+@pytest.fixture
+def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Asked:
+    world = World(tmp_path)
+    world.create([1])
+    return Asked(world, monkeypatch)
+
+
+def test_fetches_that_name_partitions_are_not_looked_at_for_long(asked: Asked) -> None:
+    for _ in range(IN_VAIN_MAX + 10 * ASKED_OF):
+        assert asked.ask(names=True) is None
+    assert asked.looks == IN_VAIN_MAX + 10
+
+
+def test_a_consumer_that_has_come_to_rest_takes_the_road(asked: Asked) -> None:
+    for _ in range(10 * ASKED_OF):
+        asked.ask(names=True)
+    answers = []
+    for _ in range(ASKED_OF + 2):
+        answers.append(asked.ask())
+        asked.rests()
+    assert answers[-1] is not None
+    looks = asked.looks
+    for _ in range(2 * ASKED_OF):
+        asked.ask(names=True)
+    assert asked.ask() is not None, "what is remembered is found all the same"
+    assert asked.looks < looks + 2 * IN_VAIN_MAX
+
+
+def test_what_binds_one_client_of_a_connection_does_not_bind_another(asked: Asked) -> None:
+    """The rates of the connection are those of its last general request."""
+    consumer = SimpleNamespace(window_bytes_max=7)
+    asked.connection.rates = SimpleNamespace(request=None, consumer=consumer)
+    asked.ask(client_id="free")
+    asked.rests()
+    assert asked.ask(client_id="free") is not None
+    assert asked.road._known is not None
+    assert asked.road._known.limits.bytes_max == BYTES_MAX
