@@ -230,7 +230,7 @@ def test_garbage_is_answered_with_an_error_or_the_end(shared: Http, sent: bytes)
     head, _, body = answer.partition(b"\r\n\r\n")
     if body:
         assert b"content-type: application/json" in head
-        assert json.loads(body)["error_code"] in (400, 421, 431, 505)
+        assert json.loads(body)["error_code"] in (400, 404, 421, 431, 505)
     assert shared.get("/health/live")[0] == 200
 
 
