@@ -22,6 +22,7 @@ from struct import Struct
 from struct import error as StructError
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
+from kwire.protocol.request_frames import CORRELATION_ID
 from kwire.server.context import Connection, RequestContext, Response
 from kwire.server.request_counts import RequestCounts, Timed
 from kwire.server.slots import Buffers, Slot
@@ -176,6 +177,15 @@ class LaterAnswer(Slot):
         """All that the answer says has happened."""
         if self.connection.answered(self):
             self.counts.answered_plainly(self.version, self.codes, self.timed)
+
+    def general_context(self, parts: Parts, api_key: int, client_id: str | None) -> RequestContext:
+        """As the general way has it, of the request that this answers."""
+        assert self.parts is not None
+        (frame,) = self.parts
+        correlation_id = int.from_bytes(frame[CORRELATION_ID], "big", signed=True)
+        return RequestContext(
+            parts, self.connection, api_key, self.version, correlation_id, client_id
+        )
 
     def send_generally(self, context: RequestContext, answer: Pending[Response]) -> None:
         """Something is unusual in the end."""

@@ -15,7 +15,7 @@ from kwire.protocol.commit_frames import CommitShape, shape_of
 from kwire.protocol.errors import KafkaError
 from kwire.protocol.frame import encode_response, parse_request_header
 from kwire.protocol.request_frames import CORRELATION_ID, SAID_START
-from kwire.server.context import RequestContext, Response
+from kwire.server.context import Response
 from kwire.server.parts import Parts
 from kwire.server.plain_requests import NOTHING, LaterAnswer, PlainConnection
 from kwire.server.request_counts import RequestCounts, unusual_codes
@@ -81,11 +81,10 @@ class PlainCommits:
             return None
         if is_new:
             heads.keep(known.shape.head, known)
-        correlation_id = body[CORRELATION_ID].tobytes()
-        frame = b"".join((known.before, correlation_id, known.behind))
+        frame = b"".join((known.before, body[CORRELATION_ID], known.behind))
         answer = LaterAnswer(connection, counts, self._version, frame)
         answer.codes = known.codes
-        reply = CommitReply(answer, known, parts, correlation_id)
+        reply = CommitReply(answer, known, parts)
         if started_ns:
             answer.timed = counts.begun_at(connection.turn_s, started_ns, len(body))
         connection.take_place(answer)
@@ -122,16 +121,13 @@ class PlainCommits:
 class CommitReply(Pending[None]):
     """What the coordinator completes: the answer leaves, or says why not."""
 
-    __slots__ = ("_answer", "_correlation_id", "_known", "_parts")
+    __slots__ = ("_answer", "_known", "_parts")
 
-    def __init__(
-        self, answer: LaterAnswer, known: KnownCommit, parts: Parts, correlation_id: bytes
-    ) -> None:
+    def __init__(self, answer: LaterAnswer, known: KnownCommit, parts: Parts) -> None:
         super().__init__()
         self._answer = answer
         self._known = known
         self._parts = parts
-        self._correlation_id = correlation_id
 
     def complete(self, result: None) -> bool:
         if self.done:
@@ -145,15 +141,7 @@ class CommitReply(Pending[None]):
             return False
         self.done = True
         answer, known = self._answer, self._known
-        number = int.from_bytes(self._correlation_id, "big", signed=True)
-        context = RequestContext(
-            self._parts,
-            answer.connection,
-            ApiKey.OFFSET_COMMIT,
-            answer.version,
-            number,
-            known.client_id,
-        )
+        context = answer.general_context(self._parts, ApiKey.OFFSET_COMMIT, known.client_id)
         context.effects_done = True
         told: Pending[Response]
         if isinstance(error, KafkaError):

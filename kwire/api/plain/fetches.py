@@ -243,13 +243,8 @@ class FetchAnswer(LaterAnswer):
         del self._quiet.waits[self]
 
     def go_on(self) -> None:
-        known, parts = self._known, self._parts
-        assert self.parts is not None
-        (frame,) = self.parts
-        correlation_id = int.from_bytes(frame[CORRELATION_ID], "big", signed=True)
-        context = RequestContext(
-            parts, self.connection, ApiKey.FETCH, self.version, correlation_id, known.client_id
-        )
+        known = self._known
+        context = self.general_context(self._parts, ApiKey.FETCH, known.client_id)
         fetch = self._general(context, known.request)
         targets = self._quiet.targets()
         answer: Pending[Response] = after(

@@ -15,7 +15,7 @@ from kwire.protocol.records import BatchHeader
 from kwire.protocol.request_frames import CORRELATION_ID, SAID_START
 from kwire.replica.partition import Partition
 from kwire.server.authorization import INTERNAL_TOPICS
-from kwire.server.context import NO_REPLY, RequestContext, Response
+from kwire.server.context import NO_REPLY, Response
 from kwire.server.parts import Parts
 from kwire.server.plain_requests import NOTHING, LaterAnswer, PlainConnection
 from kwire.server.request_counts import PLAIN, RequestCounts
@@ -154,17 +154,7 @@ class ProduceAnswer(LaterAnswer):
     def _go_on(self, code: ErrorCode) -> None:
         """As the general way does from here on."""
         head, partition = self._head, self._partition
-        assert self.parts is not None
-        (frame,) = self.parts
-        correlation_id = int.from_bytes(frame[CORRELATION_ID], "big", signed=True)
-        context = RequestContext(
-            self._parts,
-            self.connection,
-            ApiKey.PRODUCE,
-            head.version,
-            correlation_id,
-            head.client_id,
-        )
+        context = self.general_context(self._parts, ApiKey.PRODUCE, head.client_id)
         context.effects_done = True
         response = head.response(partition.index, self._batch.base_offset, self._log_start_offset)
         result = response.responses[0].partition_responses[0]
