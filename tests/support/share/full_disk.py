@@ -14,7 +14,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
 
 import pytest
 
@@ -28,8 +27,11 @@ from tests.support.share.member import REJECT, Member, said, set_group_config
 from tests.support.wire import batch_of, fetch_request, produce_request
 
 SMALL_MIB, LARGE_MIB = 16, 64
+# Kafka gives a letter up 28 to 34 s after it was rejected: the next record is to be locked still.
+LOCK_MS = 60_000
 FILLINGS = (900 << 10, 90 << 10, 9 << 10, 900, 90, 1)
 TOPIC, GROUP = "dlq.full", "full"
+TAKEN = [0, None, [[1, 0, None]]]
 
 
 @contextmanager
@@ -66,13 +68,17 @@ class FullDisk:
             GROUP,
             share_auto_offset_reset="earliest",
             errors_deadletterqueue_topic_name=TOPIC,
+            share_record_lock_duration_ms=str(LOCK_MS),
         )
         self.member = Member(bootstrap, GROUP, [SOURCE])
         self.member.join(3)
         self.member.acquire([self.key])
         self._part(str(others), str(small))
 
-    def close(self) -> None:
+    def __enter__(self) -> FullDisk:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         self.member.close()
         self.client.close()
 
@@ -90,11 +96,11 @@ class FullDisk:
         """Until the topic takes records again."""
         wait_for(lambda: not self._is_refused(1), "the topic takes records")
 
-    def reject(self, offset: int) -> list[Any]:
-        """What is said to it, once it is archived."""
+    def reject(self, offset: int) -> None:
+        """The acknowledgement is taken, and the record archived in the end."""
         answer = said(self.member.acknowledge({self.key: [(offset, offset, [REJECT])]}))
+        assert answer == TAKEN, answer
         wait_for(lambda: self.dialogue.archived(GROUP) > offset, f"{offset} is archived")
-        return answer
 
     def letters(self) -> list[str]:
         """Origin offsets of the dead letters."""

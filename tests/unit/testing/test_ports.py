@@ -1,0 +1,37 @@
+"""Free ports are not those that the system gives to outgoing connections."""
+
+from __future__ import annotations
+
+import pathlib
+import socket
+
+import pytest
+
+from kwire.testing.cluster import ports
+
+
+@pytest.fixture
+def outgoing(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Path:
+    told = tmp_path / "ip_local_port_range"
+    monkeypatch.setattr(ports, "_OUTGOING", told)
+    return told
+
+
+def test_ports_of_outgoing_connections_are_left_out(outgoing: pathlib.Path) -> None:
+    outgoing.write_text("20000\t60999\n")
+    assert ports.free_ports(0) == []
+    found = ports.free_ports(20)
+    assert len(set(found)) == 20
+    assert all(10_000 <= port < 20_000 for port in found)
+    assert 10_000 <= ports.free_adjacent_ports() < 19_999
+
+
+@pytest.mark.parametrize("told", ["", "few words", "10100 60999", None])
+def test_the_system_chooses_where_it_does_not_tell_or_leaves_few(
+    told: str | None, outgoing: pathlib.Path
+) -> None:
+    if told is not None:
+        outgoing.write_text(told)
+    for port in (*ports.free_ports(3), ports.free_adjacent_ports()):
+        with socket.socket() as one:
+            one.bind((ports.HOST, port))
