@@ -166,22 +166,19 @@ class _Fetch:
         return self._pending
 
     def _finish(self) -> None:
-        throttled, consumer = None, self._consumer
+        throttled = None
         if self._is_asked:
             throttled = self._throttled()
-        elif consumer is not None:
+            self._consumer = None
+        elif self._session is not None and (consumer := self._consumer) is not None:
+            # What a session remembers of an answer is not taken back: it is counted beforehand.
             # Nearly always it is within the quota for certain: this is `Sensor.count`.
-            context = self._context
-            if self._session is None and len(self._targets) == 1 and not self._refused:
-                (target,) = self._targets
-                response_bytes = ONE_PARTITION_BYTES[context.api_version] + target.result.size_bytes
-            else:
-                response_bytes = self._response_bytes()
-            if self._pending is None and (connection := context.connection) is not None:
+            pending = consumer.pending + self._response_bytes()
+            connection = self._context.connection
+            if self._pending is None and connection is not None:
                 now_s = connection.turn_s
             else:
-                now_s = context.parts.loop.time()
-            pending = consumer.pending + response_bytes
+                now_s = self._context.parts.loop.time()
             if pending <= consumer.room and now_s < consumer.quiet_until_s:
                 consumer.pending = pending
                 consumer.counted_s = now_s
@@ -239,7 +236,7 @@ class _Fetch:
         result = ReadResult.refused(ErrorCode.UNKNOWN_SERVER_ERROR)
         self._refused = [_Refused(partition, result) for partition in asked]
         self._targets = []
-        self._session = None
+        self._session = self._consumer = None
         response.responses = self._answer().responses
         return response
 
@@ -252,21 +249,20 @@ class _Fetch:
         replica_id = self._replica_id
         if connection is not None:
             connection.is_follower = replica_id >= 0
-            rates = connection.rates if is_bound else None
-            if rates is not None and replica_id < 0:
-                if connection.is_measured and rates.request is not None:
+        if replica_id >= 0:
+            isolation = LOG_END
+        else:
+            if request.isolation_level == READ_COMMITTED:
+                isolation = COMMITTED
+            else:
+                isolation = HIGH_WATERMARK
+            if connection is not None and connection.holds_reads and is_bound:
+                if connection.is_measured:
                     self._is_asked = connection.is_read(context)
-                consumer = rates.consumer
-                if consumer is not None:
+                if (consumer := connection.consumer) is not None:
                     self._consumer = consumer
                     if bytes_max > consumer.window_bytes_max:
                         bytes_max = consumer.window_bytes_max
-        if replica_id >= 0:
-            isolation = LOG_END
-        elif request.isolation_level == READ_COMMITTED:
-            isolation = COMMITTED
-        else:
-            isolation = HIGH_WATERMARK
         return ReadLimits(
             bytes_min=min(request.min_bytes, bytes_max),
             bytes_max=bytes_max,
@@ -322,10 +318,10 @@ class _Fetch:
     def _response_bytes(self) -> int:
         """How large the answer will be, but for names and transactions that were aborted. A
         partition without records counts in a full answer alone."""
-        version, found = self._context.api_version, len(self._refused)
+        version, found, targets = self._context.api_version, len(self._refused), self._targets
         is_full = self._session is None or self._request.session_epoch == INITIAL_EPOCH
         response_bytes = ANSWER_BYTES[version]
-        for target in self._targets:
+        for target in targets:
             size_bytes = target.result.size_bytes
             response_bytes += size_bytes
             found += is_full or size_bytes > 0
@@ -396,6 +392,24 @@ class _Fetch:
             response.session_id = session.session_id
             if is_incremental and not responses:
                 session.found_nothing(self._context.parts.replicas, self._targets, self._limits)
+        elif (consumer := self._consumer) is not None:
+            # As in `_finish`. Nothing is remembered of this answer: it is counted when it is there.
+            if len(parts) == 1:
+                pending = consumer.pending + size_bytes + ONE_PARTITION_BYTES[version]
+            else:
+                pending = consumer.pending + self._response_bytes()
+            connection = self._context.connection
+            if self._pending is None and connection is not None:
+                now_s = connection.turn_s
+            else:
+                now_s = self._context.parts.loop.time()
+            if pending <= consumer.room and now_s < consumer.quiet_until_s:
+                consumer.pending = pending
+                consumer.counted_s = now_s
+            elif (throttled := self._throttled()) is not None:
+                for target in self._targets:
+                    target.partition.traffic.bytes_out -= target.result.size_bytes
+                return throttled
         if hints is not None and is_client:
             response.node_endpoints = hints.endpoints(m.FetchResponse.NodeEndpoint)
         return response

@@ -2,42 +2,22 @@
 
 from __future__ import annotations
 
-import importlib
-from types import ModuleType
-
 import pytest
 
 from kwire.protocol import messages as m
-from kwire.protocol.api_keys import API_KEYS, ApiKey
+from kwire.protocol.api_keys import ApiKey
 from kwire.protocol.frame import encode_request
 from kwire.protocol.structs import Message
 from kwire.quota.client_quotas import ClientQuotas
 from kwire.server.context import RequestContext
-from kwire.server.dispatch import API_PACKAGE, Route, has_module, module_name
+from kwire.server.dispatch import Route
 from kwire.server.plain_requests import PlainRequests
 from kwire.server.request_steps import RequestSteps
-from kwire.server.unbound_client import PLAIN_KEYS
 from tests.support.connections import ConnectionUnderTest
 
 HEARTBEAT = 12
 MUCH = 1e12
 LAST = 100
-
-
-def module_of(name: str) -> ModuleType:
-    return importlib.import_module(f"{API_PACKAGE}.{module_name(name)}")
-
-
-def test_the_apis_that_are_looked_at_are_those_with_roads() -> None:
-    with_road = [
-        key
-        for key, info in API_KEYS.items()
-        if has_module(info.name)
-        and hasattr(
-            importlib.import_module(f"{API_PACKAGE}.{module_name(info.name)}"), "plain_road"
-        )
-    ]
-    assert sorted(PLAIN_KEYS) == sorted(with_road)
 
 
 class Roads:
