@@ -318,10 +318,10 @@ class _Fetch:
     def _response_bytes(self) -> int:
         """How large the answer will be, but for names and transactions that were aborted. A
         partition without records counts in a full answer alone."""
-        version, found, targets = self._context.api_version, len(self._refused), self._targets
+        version, found = self._context.api_version, len(self._refused)
         is_full = self._session is None or self._request.session_epoch == INITIAL_EPOCH
         response_bytes = ANSWER_BYTES[version]
-        for target in targets:
+        for target in self._targets:
             size_bytes = target.result.size_bytes
             response_bytes += size_bytes
             found += is_full or size_bytes > 0
@@ -395,7 +395,7 @@ class _Fetch:
         elif (consumer := self._consumer) is not None:
             # As in `_finish`. Nothing is remembered of this answer: it is counted when it is there.
             if len(parts) == 1:
-                pending = consumer.pending + size_bytes + ONE_PARTITION_BYTES[version]
+                pending = consumer.pending + (size_bytes + ONE_PARTITION_BYTES[version])
             else:
                 pending = consumer.pending + self._response_bytes()
             connection = self._context.connection
