@@ -50,11 +50,13 @@ class Moment(NamedTuple):
 
 class CoordinatorRecord(NamedTuple):
     """A record to append: the key message, and the value message with the version to write it
-    in; a value of None is a tombstone."""
+    in; a value of None is a tombstone. `encoded_key` is the key as it stands in the log, where that
+    is known."""
 
     key: Message
     value: Message | None
     value_version: int = 0
+    encoded_key: bytes | None = None
 
 
 class Producer(NamedTuple):

@@ -64,7 +64,7 @@ class LeaderChecks:
         rules = self.rules
         return (
             header.size_bytes <= self.plain_bytes_max
-            and rules.codec is None
+            and not rules.codec
             and rules.timestamp_type == CREATE_TIME
             and rules.timestamp_before_max_ms == LONG_MAX
             and header.max_timestamp - wall_ms <= rules.timestamp_after_max_ms

@@ -130,6 +130,14 @@ def test_where_the_topic_asks_for_more_the_general_way_decides(
     assert not appended(world, 3)
 
 
+def test_a_topic_that_is_never_compressed_takes_made_batches(world: World) -> None:
+    """`__transaction_state` is one."""
+    led(world, 1)
+    world.configs["t"] = LogConfig(compression_type="uncompressed")
+    world.replicas.configure("t")
+    assert appended(world, 3)
+
+
 def test_behind_what_waits_to_be_written_the_general_way_goes(world: World) -> None:
     led(world, 1)
     world.append(acks=1)
