@@ -37,6 +37,7 @@ FLAGS = (
     "-O1",
 )
 CYTHON = "Cython>=3.1"
+REPORT = "asan-report"
 MARK = b"__asan_report"
 """A function of libasan that every kernel calls which was compiled for it."""
 LEFT_OUT = shutil.ignore_patterns("*.so", "__pycache__")
@@ -89,17 +90,25 @@ def build(work: pathlib.Path) -> None:
 
 
 def run_tests(work: pathlib.Path, tests: list[str], effort: int) -> int:
-    """The exit status of pytest."""
+    """The exit status of pytest, not 0 where a process of the tests left a report."""
+    for report in work.glob(f"{REPORT}.*"):
+        report.unlink()
+    options = "detect_leaks=0:abort_on_error=1:allocator_may_return_null=1"
     environment = {
         **os.environ,
         "LD_PRELOAD": libasan(),
-        "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=1:allocator_may_return_null=1",
+        "ASAN_OPTIONS": f"{options}:log_path={work / REPORT}",  # pytest keeps stderr to itself
         "PYTHONMALLOC": "malloc",
         "PYTHONPATH": str(work),
         "KWIRE_EFFORT": str(effort),
     }
-    command = [sys.executable, "-m", "pytest", "-q", "-W", "error"]
-    return subprocess.run([*command, *tests], cwd=work, env=environment, check=False).returncode
+    command = [sys.executable, "-m", "pytest", "-q", "-W", "error", *tests]
+    status = subprocess.run(command, cwd=work, env=environment, check=False).returncode
+    reports = sorted(work.glob(f"{REPORT}.*"))
+    for report in reports:
+        print(f"\n{report.name}\n{report.read_text(errors='replace')}")
+    print(f"asan: {len(reports)} reports")
+    return status or int(bool(reports))
 
 
 def main() -> int:
