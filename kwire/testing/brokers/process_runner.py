@@ -36,7 +36,7 @@ class ProcessRunner:
         self.name = name
         self.port = port
         self._settings = settings
-        self._process = ServeProcess(name)
+        self._process = ServeProcess(name, is_supervised=True)
         self._is_paused = False
 
     @property
@@ -49,7 +49,7 @@ class ProcessRunner:
         settings = self._settings(self.port)
         check_finished(settings["log.dirs"])
         self._is_paused = False
-        command = [*python_module("kwire"), "serve", "--no-http"]
+        command = [*python_module("kwire"), "serve", "--no-http", "--supervised"]
         for name, value in settings.items():
             command += ["-o", f"{name}={value}"]
         if self._has_faults:
