@@ -91,6 +91,8 @@ class ProcessRunner:
             raise BrokerFailed(
                 f"{self.name} is a process without faults on command: say process=True, faults=True"
             )
+        if self._is_paused:
+            raise BrokerFailed(f"{self.name} is paused and takes no faults: resume it first")
         return self._faults
 
     def pause(self) -> None:
