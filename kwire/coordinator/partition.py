@@ -7,6 +7,7 @@ appended before it is committed. Replies therefore leave in the order in which t
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from enum import Enum
 from typing import Generic, TypeVar
 
@@ -29,9 +30,10 @@ class ShardState(Enum):
 
 
 class Held:
-    """A reply or an error that waits for `offset` to be committed."""
+    """A reply or an error that waits for `offset` to be committed. `is_parked`: another operation
+    had parked it, maybe one of many."""
 
-    __slots__ = ("deadline_ms", "error", "offset", "pending", "response")
+    __slots__ = ("deadline_ms", "error", "is_parked", "offset", "pending", "response")
 
     def __init__(
         self,
@@ -40,8 +42,10 @@ class Held:
         pending: AnyReply,
         response: AnyResponse,
         error: Exception | None,
+        is_parked: bool = False,
     ) -> None:
         self.offset = offset
+        self.is_parked = is_parked
         self.deadline_ms = deadline_ms
         self.pending = pending
         self.response = response
@@ -106,16 +110,21 @@ class PartitionShard(Generic[S]):
             and not self.busy
         )
 
-    def release_committed(self) -> None:
-        """Give out the replies whose offset is committed, in order. Those of the open batch wait
-        for its append, whoever else moves the high watermark."""
+    def release_committed(self, release_parked: Callable[[Held], None]) -> None:
+        """Give out the replies whose offset is committed, in order; parked ones by
+        `release_parked`. Those of the open batch wait for its append, whoever else moves the high
+        watermark."""
         held = self.held
         while held:
             batch = self.batch
             offset = held[0].offset
             if offset > self.committed or (batch is not None and offset > batch.base_offset):
                 return
-            held.popleft().release()
+            first = held.popleft()
+            if first.is_parked:
+                release_parked(first)
+            else:
+                first.release()
 
     def release_overdue(self, now_ms: int) -> None:
         """Fail the replies that have waited too long; what they wait for still happens."""

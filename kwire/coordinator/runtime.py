@@ -22,6 +22,7 @@ from kwire.clock import Clock
 from kwire.coordinator import batches
 from kwire.coordinator.loading import Loading, Worker
 from kwire.coordinator.open_batch import Encoded, OpenBatch, size_of
+from kwire.coordinator.parked_replies import ParkedReplies
 from kwire.coordinator.partition import Held, PartitionShard, ShardState, unavailable
 from kwire.coordinator.reloading import PAUSE_MS, Reloads, may_pass
 from kwire.coordinator.shard_interface import (
@@ -90,6 +91,7 @@ class CoordinatorRuntime(Generic[S]):
         self._lingering: dict[int, PartitionShard[S]] = {}
         self._partitions: dict[int, PartitionShard[S]] = {}
         self._generation = 0
+        self._parked = ParkedReplies(loop)
         self.reloads = Reloads()
         self._timers: ShardTimers[S] = ShardTimers(loop, clock, self._expire_one, self._settle)
 
@@ -124,6 +126,7 @@ class CoordinatorRuntime(Generic[S]):
         """Unload everything."""
         for partition in list(self._partitions):
             self.unload(partition)
+        self._parked.release_all()
 
     def partitions(self) -> list[int]:
         """The partitions that are loaded or being loaded, ascending."""
@@ -273,7 +276,7 @@ class CoordinatorRuntime(Generic[S]):
             if error is not None:
                 self._hold(current, pending, None, error)
         for parked, answer in current.shard.take_replies():
-            self._hold(current, parked, answer, None)
+            self._hold(current, parked, answer, None, is_parked=True)
         return pending
 
     def _append_records(
@@ -437,15 +440,17 @@ class CoordinatorRuntime(Generic[S]):
         pending: AnyReply,
         response: AnyResponse,
         error: Exception | None,
+        is_parked: bool = False,
     ) -> None:
         deadline_ms = current.now_ms + self._write_timeout_ms
-        current.held.append(Held(current.last_written, deadline_ms, pending, response, error))
+        held = Held(current.last_written, deadline_ms, pending, response, error, is_parked)
+        current.held.append(held)
 
     def _settle(self, current: PartitionShard[S]) -> None:
         """After an operation or a move of the high watermark: release, then set the timers."""
         if self._partitions.get(current.partition) is not current:
             return
-        current.release_committed()
+        current.release_committed(self._parked.release)
         if self._partitions.get(current.partition) is not current:
             return  # a callback of a released reply unloaded us
         if current.held and current.held_timer is None:
