@@ -11,18 +11,20 @@ has. A topic that goes within a session by ids is UNKNOWN_TOPIC_OR_PARTITION the
 INCONSISTENT_TOPIC_ID once its name is in use again. An error of a session
 (FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, FETCH_SESSION_TOPIC_ID_ERROR) is the whole
 answer. A consumer gets no more at once than its quota allows in all windows but one, and nothing
-while it is over it: its session goes on, one that was to be opened is not. Source: KIP-219,
-KIP-227, KIP-516, KIP-595, KIP-951; measured on Apache Kafka 4.4.
+while it is over it: its session goes on, one that was to be opened is not. A fetch of many
+partitions is looked up, read and answered in slices, each partition as it is in its turn (ADR 52).
+Source: KIP-219, KIP-227, KIP-516, KIP-595, KIP-951; measured on Apache Kafka 4.4.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from kwire.api.plain.fetches import PlainFetches
 from kwire.api.shared.fetch_size import ANSWER_BYTES, ONE_PARTITION_BYTES, PARTITION_BYTES
+from kwire.api.shared.fetched_topics import FetchedTopics, answer_of, downgrade, new_topic
 from kwire.log.types import COMMITTED, HIGH_WATERMARK, ISOLATION_LEVELS, LOG_END, READ_COMMITTED
 from kwire.pending import Answer, Pending
 from kwire.protocol import messages as m
@@ -38,15 +40,18 @@ from kwire.server.fetch_sessions import (
     INITIAL_EPOCH,
     NO_SESSION,
     FetchSession,
+    SessionKey,
     SessionPartition,
     partitions_of,
 )
 from kwire.server.leader_hints import HINTED_ERRORS, LeaderHints, missing_partition_error
+from kwire.server.sliced_response import SlicedResponse
 
 if TYPE_CHECKING:
     from kwire.quota.sensor import Sensor
     from kwire.replica.partition import Partition
     from kwire.server.deadlines import Deadline
+    from kwire.slices import Slices
 
 VERSIONS = (4, 18)
 FOLLOW = Requires(
@@ -68,9 +73,13 @@ STORAGE_ERRORS_FROM = 6
 FOLLOWERS_FROM = 11
 CONSUMER = -1
 FULL_EPOCHS = (INITIAL_EPOCH, FINAL_EPOCH)
+SLICE_PARTITIONS = 200
+"""A slice is about 2 ms. A fetch of fewer partitions is answered at once."""
+
+Response: TypeAlias = m.FetchResponse | SlicedResponse
 
 
-def handle(context: RequestContext, request: m.FetchRequest) -> Answer[m.FetchResponse]:
+def handle(context: RequestContext, request: m.FetchRequest) -> Answer[Response]:
     """See the module."""
     return _Fetch(context, request).start()
 
@@ -104,6 +113,7 @@ class _Fetch:
     __slots__ = (
         "_consumer",
         "_context",
+        "_hints",
         "_is_asked",
         "_limits",
         "_pending",
@@ -112,8 +122,10 @@ class _Fetch:
         "_request",
         "_response",
         "_session",
+        "_slices",
         "_targets",
         "_topic_ids",
+        "_work",
     )
 
     def __init__(self, context: RequestContext, request: m.FetchRequest) -> None:
@@ -125,17 +137,22 @@ class _Fetch:
         self._targets: list[ReadTarget[SessionPartition]] = []
         self._refused: list[_Refused] = []
         self._response: m.FetchResponse | None = None
-        self._pending: Pending[m.FetchResponse] | None = None
+        self._pending: Pending[Response] | None = None
+        self._hints: LeaderHints | None = None
+        self._slices: Slices | None = None
+        """Where it is done in slices."""
+        self._work: Pending[None] | DelayedRead[SessionPartition] | None = None
+        """What of it is under way."""
         self._consumer: Sensor | None = None
         """What its answer is counted for."""
         self._is_asked = False
 
-    def start(self) -> Answer[m.FetchResponse]:
+    def start(self) -> Answer[Response]:
+        if self._is_long():
+            return self._start_in_slices()
         asked = self._asked_partitions()
         if not isinstance(asked, list):
-            self.limits()
-            is_bound = self._consumer is not None or self._is_asked
-            return (self._throttled() if is_bound else None) or _error(asked)
+            return self._session_error(asked)
         self._limits = limits = self.limits()
         refused = self._follower_refused(limits)
         for partition in asked:
@@ -149,6 +166,11 @@ class _Fetch:
         self._pending = Pending(read.cancel)
         return self._pending
 
+    def _session_error(self, code: ErrorCode) -> m.FetchResponse:
+        self.limits()
+        is_bound = self._consumer is not None or self._is_asked
+        return (self._throttled() if is_bound else None) or _error(code)
+
     def go_on(
         self,
         session: FetchSession,
@@ -156,17 +178,108 @@ class _Fetch:
         limits: ReadLimits,
         deadline: Deadline,
         order: int,
-    ) -> Pending[m.FetchResponse]:
+    ) -> Pending[Response]:
         """As `start`, of an incremental fetch that names nothing and has waited until now."""
         self._session, self._targets, self._limits = session, targets, limits
-        read = DelayedRead(self._context.parts.read_context, targets, limits, self._finish)
+        parts = self._context.parts
+        if len(targets) > SLICE_PARTITIONS:
+            self._slices = parts.slices
+        read = DelayedRead(parts.read_context, targets, limits, self._finish, self._slices)
+        self._work = read
         deadline.callback = read.expired
         read.go_on(deadline, order)
-        self._pending = Pending(read.cancel)
+        self._pending = Pending(self._cancel)
         return self._pending
+
+    # -- in slices
+
+    def _is_long(self) -> bool:
+        """Whether so many partitions are asked for that others must have a turn meanwhile."""
+        request = self._request
+        count = 0
+        for topic in request.topics:
+            count += len(topic.partitions)
+        if not self._is_full():
+            session = self._context.parts.fetch_sessions.get(request.session_id)
+            if session is not None:
+                count += len(session.partitions)
+        return count > SLICE_PARTITIONS
+
+    def _start_in_slices(self) -> Answer[Response]:
+        self._slices = self._context.parts.slices
+        asked: list[SessionPartition] | None = None
+        if not self._is_full():
+            known = self._asked_partitions()
+            if not isinstance(known, list):
+                return self._session_error(known)
+            asked = known
+        self._limits = self.limits()
+        pending: Pending[Response] = Pending(self._cancel)
+        self._pending = pending
+        self._run(self._slices, self._look_up_in_slices(asked, pending))
+        return pending
+
+    def _cancel(self) -> None:
+        work, self._work = self._work, None  # a read knows us: no cycle stays
+        if work is not None:
+            work.cancel()
+
+    def _run(self, slices: Slices, work: Iterator[None]) -> None:
+        """What fails in it is what becomes of the request."""
+        self._work = done = slices.run(work, _nothing)
+        done.add_done_callback(self._ended)
+
+    def _ended(self, work: Pending[None]) -> None:
+        error = work.error()
+        if error is not None and self._pending is not None:
+            self._pending.fail(error)
+
+    def _look_up_in_slices(
+        self, asked: list[SessionPartition] | None, pending: Pending[Response]
+    ) -> Iterator[None]:
+        """`asked` is None in a full fetch, whose partitions are made here."""
+        if asked is None:
+            listed: dict[SessionKey, SessionPartition] = {}
+            self._close_named()
+            partitions = partitions_of(self._request.topics, self._topic_ids)
+            for at, (key, partition) in enumerate(partitions):
+                if at and at % SLICE_PARTITIONS == 0:
+                    yield
+                listed[key] = SessionPartition(key[0], partition)
+            asked = self._listed(listed)
+            yield
+        limits = self._limits
+        refused = self._follower_refused(limits)
+        for at, known in enumerate(asked):
+            if at and at % SLICE_PARTITIONS == 0:
+                yield
+            self._add(known, refused)
+        if self._targets and self._request.isolation_level not in ISOLATION_LEVELS:
+            pending.complete(self._invalid(asked))
+            return
+        context = self._context.parts.read_context
+        self._work = read = DelayedRead(context, self._targets, limits, self._finish, self._slices)
+        read.start()
+
+    def _answer_in_slices(self, pending: Pending[Response]) -> Iterator[None]:
+        """`_answer`, and its encoding."""
+        response = m.FetchResponse()
+        sliced = SlicedResponse(response, "responses", self._context.api_version)
+        topics = FetchedTopics(sliced)
+        for at, part in enumerate(self._parts_in_order()):
+            if at and at % SLICE_PARTITIONS == 0:
+                topics.end_slice()
+                yield
+            answer = self._answer_to(part)
+            if answer is not None:
+                topics.add(part.request.topic, answer)
+        topics.end()
+        self._complete(response, topics.is_empty)
+        pending.complete(sliced)
 
     def _finish(self) -> None:
         throttled, consumer = None, self._consumer
+        self._work = None
         if self._is_asked:
             throttled = self._throttled()
         elif consumer is not None:
@@ -187,6 +300,10 @@ class _Fetch:
                 consumer.counted_s = now_s
             else:
                 throttled = self._throttled()
+        if self._slices is not None and throttled is None:
+            assert self._pending is not None
+            self._run(self._slices, self._answer_in_slices(self._pending))
+            return
         self._response = response = throttled or self._answer()
         if self._pending is not None:
             self._pending.complete(response)
@@ -196,13 +313,16 @@ class _Fetch:
     def _asked_partitions(self) -> list[SessionPartition] | ErrorCode:
         """The partitions in the order of reading, or the error of the session."""
         request = self._request
-        epoch = request.session_epoch if self._context.api_version >= SESSIONS_FROM else FINAL_EPOCH
+        if self._is_full():
+            self._close_named()
+            return self._listed(
+                {
+                    key: SessionPartition(key[0], asked)
+                    for key, asked in partitions_of(request.topics, self._topic_ids)
+                }
+            )
         cache = self._context.parts.fetch_sessions
-        if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
-            if request.session_id != NO_SESSION:
-                cache.remove(request.session_id)
-            return self._full(epoch == INITIAL_EPOCH)
-        session = cache.resume(request.session_id, epoch, self._topic_ids)
+        session = cache.resume(request.session_id, request.session_epoch, self._topic_ids)
         if not isinstance(session, FetchSession):
             code: ErrorCode = session
             return code
@@ -216,13 +336,20 @@ class _Fetch:
         self._session = session
         return list(session.partitions.values())
 
-    def _full(self, open_session: bool) -> list[SessionPartition]:
-        listed = {
-            key: SessionPartition(key[0], asked)
-            for key, asked in partitions_of(self._request.topics, self._topic_ids)
-        }
+    def _is_full(self) -> bool:
+        if self._context.api_version < SESSIONS_FROM:
+            return True
+        return self._request.session_epoch in FULL_EPOCHS
+
+    def _close_named(self) -> None:
+        if self._request.session_id != NO_SESSION:
+            self._context.parts.fetch_sessions.remove(self._request.session_id)
+
+    def _listed(self, listed: dict[SessionKey, SessionPartition]) -> list[SessionPartition]:
+        """The partitions of a full fetch, for which a session is opened if it is to be."""
         partitions = list(listed.values())
-        if open_session:
+        version, epoch = self._context.api_version, self._request.session_epoch
+        if version >= SESSIONS_FROM and epoch == INITIAL_EPOCH:
             self._session = self._context.parts.fetch_sessions.create(
                 partitions,
                 privileged=self._replica_id >= 0,
@@ -352,71 +479,80 @@ class _Fetch:
     def _answer(self) -> m.FetchResponse:
         """What was read comes first, behind it what was refused: unknown ids, then the rest. An
         incremental fetch answers what is new. What is sent is counted here."""
-        response, version = m.FetchResponse(), self._context.api_version
+        response = m.FetchResponse()
         responses: list[m.FetchResponse.FetchableTopicResponse] = []
         last: bytes | str | None = None  # the topic before: only neighbours share an entry
-        hints: LeaderHints | None = None
-        session, is_client = self._session, self._replica_id < 0
-        is_incremental = session is not None and self._request.session_epoch not in FULL_EPOCHS
-        parts: Sequence[ReadTarget[SessionPartition] | _Refused] = self._targets
-        if self._refused:
-            parts = [*parts, *sorted(self._refused, key=_is_named)]
-        for part in parts:
-            asked, result = part.request, part.result
-            is_new = session is None or asked.must_answer(result)
-            if size_bytes := result.size_bytes:
-                traffic = part.partition.traffic
-                if is_client:
-                    traffic.bytes_out += size_bytes
-                else:
-                    traffic.replication_bytes_out += size_bytes
-            if is_incremental:
-                if not is_new:
-                    continue
-                if size_bytes and session is not None:
-                    session.rotate((asked.topic, asked.index))
-            answer = _answer_of(asked.index, result)
-            if result.error_code:
-                if version >= LEADER_HINTS_FROM:
-                    hints = self._hint(asked, answer, hints)
-                elif version < STORAGE_ERRORS_FROM:
-                    _downgrade(answer)
-            if not responses or asked.topic != last:
-                last = asked.topic
-                topic = m.FetchResponse.FetchableTopicResponse()
-                if isinstance(last, bytes):
-                    topic.topic_id = last
-                else:
-                    topic.topic = last
-                topic.partitions = []
+        for part in self._parts_in_order():
+            answer = self._answer_to(part)
+            if answer is None:
+                continue
+            key = part.request.topic
+            if not responses or key != last:
+                last = key
+                topic = new_topic(key)
                 responses.append(topic)
             topic.partitions.append(answer)
         response.responses = responses
+        self._complete(response, not responses)
+        return response
+
+    def _parts_in_order(self) -> Sequence[ReadTarget[SessionPartition] | _Refused]:
+        if self._refused:
+            return [*self._targets, *sorted(self._refused, key=_is_named)]
+        return self._targets
+
+    def _answer_to(
+        self, part: ReadTarget[SessionPartition] | _Refused
+    ) -> m.FetchResponse.PartitionData | None:
+        """What is told of a partition; None where the session has told it."""
+        asked, result, session = part.request, part.result, self._session
+        is_new = session is None or asked.must_answer(result)
+        if size_bytes := result.size_bytes:
+            traffic = part.partition.traffic
+            if self._replica_id < 0:
+                traffic.bytes_out += size_bytes
+            else:
+                traffic.replication_bytes_out += size_bytes
+        if session is not None and self._request.session_epoch not in FULL_EPOCHS:
+            if not is_new:
+                return None
+            if size_bytes:
+                session.rotate((asked.topic, asked.index))
+        answer = answer_of(asked.index, result)
+        if result.error_code:
+            version = self._context.api_version
+            if version >= LEADER_HINTS_FROM:
+                self._hint(asked, answer)
+            elif version < STORAGE_ERRORS_FROM:
+                downgrade(answer)
+        return answer
+
+    def _complete(self, response: m.FetchResponse, is_empty: bool) -> None:
+        """Fill in what is told beside the partitions."""
+        session = self._session
         if session is not None:
             response.session_id = session.session_id
-            if is_incremental and not responses:
+            if is_empty and self._request.session_epoch not in FULL_EPOCHS:
                 session.found_nothing(self._context.parts.replicas, self._targets, self._limits)
-        if hints is not None and is_client:
-            response.node_endpoints = hints.endpoints(m.FetchResponse.NodeEndpoint)
-        return response
+        if self._hints is not None and self._replica_id < 0:
+            response.node_endpoints = self._hints.endpoints(m.FetchResponse.NodeEndpoint)
 
     def _hint(
         self,
         asked: SessionPartition,
         answer: m.FetchResponse.PartitionData,
-        hints: LeaderHints | None,
-    ) -> LeaderHints | None:
+    ) -> None:
         """KIP-951: who leads a partition that we do not."""
         if answer.error_code not in HINTED_ERRORS or asked.name is None:
-            return hints
-        hints = hints or LeaderHints(
-            self._context.parts.metadata.image, self._context.listener_name
-        )
+            return
+        hints = self._hints
+        if hints is None:
+            image = self._context.parts.metadata.image
+            self._hints = hints = LeaderHints(image, self._context.listener_name)
         leader_id, epoch = hints.leader_of(asked.name, asked.index)
         answer.current_leader = m.FetchResponse.LeaderIdAndEpoch(
             leader_id=leader_id, leader_epoch=epoch
         )
-        return hints
 
 
 plain_road = partial(PlainFetches, _Fetch)
@@ -429,36 +565,9 @@ def _replica_id(context: RequestContext, request: m.FetchRequest) -> int:
     return request.replica_id
 
 
+def _nothing() -> None:
+    """The result of work in slices that has none."""
+
+
 def _is_named(refused: _Refused) -> bool:
     return refused.request.name is not None
-
-
-def _answer_of(index: int, result: ReadResult) -> m.FetchResponse.PartitionData:
-    answer = m.FetchResponse.PartitionData()
-    answer.partition_index = index
-    answer.high_watermark = result.high_watermark
-    answer.last_stable_offset = result.last_stable_offset
-    answer.log_start_offset = result.log_start_offset
-    answer.records = result.buffers or b""
-    if result.aborted is None:
-        answer.aborted_transactions = None
-    else:
-        transaction = m.FetchResponse.AbortedTransaction
-        answer.aborted_transactions = [
-            transaction(producer_id=producer_id, first_offset=first_offset)
-            for producer_id, first_offset in result.aborted
-        ]
-    if result.error_code:
-        answer.error_code = int(result.error_code)
-    if result.preferred_replica >= 0:
-        answer.preferred_read_replica = result.preferred_replica
-    if result.diverging_epoch is not None:
-        epoch, end_offset = result.diverging_epoch
-        answer.diverging_epoch = m.FetchResponse.EpochEndOffset(epoch=epoch, end_offset=end_offset)
-    return answer
-
-
-def _downgrade(answer: m.FetchResponse.PartitionData) -> None:
-    """Versions before 6 do not know KAFKA_STORAGE_ERROR."""
-    if answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR:
-        answer.error_code = int(ErrorCode.NOT_LEADER_OR_FOLLOWER)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from kwire.coordinator.partition import Held
+from kwire.coordinator.partition import HeldReply
 from kwire.coordinator.shard_interface import Loop
 
 REPLIES_A_TURN = 50
@@ -22,10 +22,10 @@ class ParkedReplies:
     def __init__(self, loop: Loop) -> None:
         self._loop = loop
         self._left = REPLIES_A_TURN
-        self._waiting: deque[Held] = deque()
+        self._waiting: deque[HeldReply] = deque()
         self._is_armed = False
 
-    def release(self, held: Held) -> None:
+    def release(self, held: HeldReply) -> None:
         """Release it in this turn, or in a later one."""
         if self._left and not self._waiting:
             self._left -= 1

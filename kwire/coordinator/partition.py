@@ -9,11 +9,17 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from enum import Enum
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from kwire.coordinator.loading import Loading
 from kwire.coordinator.open_batch import OpenBatch
-from kwire.coordinator.shard_interface import AnyReply, AnyResponse, Shard, TimerHandle
+from kwire.coordinator.shard_interface import (
+    AnyReply,
+    AnyResponse,
+    Failable,
+    Shard,
+    TimerHandle,
+)
 from kwire.kept_errors import kept
 from kwire.protocol.errors import ErrorCode, KafkaError
 
@@ -29,11 +35,25 @@ class ShardState(Enum):
     FAILED = "failed"
 
 
-class Held:
-    """A reply or an error that waits for `offset` to be committed. `is_parked`: another operation
-    had parked it, maybe one of many."""
+class HeldReply(Protocol):
+    """A reply that waits for `offset` to be committed, until `deadline_ms`."""
 
-    __slots__ = ("deadline_ms", "error", "is_parked", "offset", "pending", "response")
+    offset: int
+    deadline_ms: int
+
+    def release(self) -> None:
+        """It leaves."""
+        ...
+
+    def fail(self, error: Exception) -> bool | None:
+        """The error leaves instead."""
+        ...
+
+
+class Held:
+    """A reply or an error that waits for `offset` to be committed."""
+
+    __slots__ = ("deadline_ms", "error", "offset", "pending", "response")
 
     def __init__(
         self,
@@ -42,10 +62,8 @@ class Held:
         pending: AnyReply,
         response: AnyResponse,
         error: Exception | None,
-        is_parked: bool = False,
     ) -> None:
         self.offset = offset
-        self.is_parked = is_parked
         self.deadline_ms = deadline_ms
         self.pending = pending
         self.response = response
@@ -56,6 +74,15 @@ class Held:
             self.pending.fail(self.error)
         else:
             self.pending.complete(self.response)
+
+    def fail(self, error: Exception) -> bool | None:
+        return self.pending.fail(error)
+
+
+class Parked(Held):
+    """One that an earlier operation had parked, maybe one of many."""
+
+    __slots__ = ()
 
 
 class PartitionShard(Generic[S]):
@@ -78,12 +105,21 @@ class PartitionShard(Generic[S]):
         "shard_timer",
         "shard_timer_ms",
         "state",
+        "write_timeout_ms",
     )
 
-    def __init__(self, partition: int, leader_epoch: int, shard: S, generation: int) -> None:
+    def __init__(
+        self,
+        partition: int,
+        leader_epoch: int,
+        shard: S,
+        generation: int,
+        write_timeout_ms: int,
+    ) -> None:
         self.partition = partition
         self.leader_epoch = leader_epoch
         self.shard = shard
+        self.write_timeout_ms = write_timeout_ms  # how long a reply is held
         # Tells callbacks of an earlier shard of this partition from ours.
         self.generation = generation
         self.state = ShardState.LOADING
@@ -93,7 +129,7 @@ class PartitionShard(Generic[S]):
         self.batch: OpenBatch | None = None
         self.committed = 0
         self.now_ms = 0  # of the operation that runs, or ran last
-        self.held: deque[Held] = deque()
+        self.held: deque[HeldReply] = deque()
         self.held_timer: TimerHandle | None = None
         self.shard_timer: TimerHandle | None = None
         self.shard_timer_ms = 0
@@ -110,7 +146,18 @@ class PartitionShard(Generic[S]):
             and not self.busy
         )
 
-    def release_committed(self, release_parked: Callable[[Held], None]) -> None:
+    def hold(
+        self,
+        pending: AnyReply,
+        response: AnyResponse,
+        error: Exception | None,
+        kind: type[Held] = Held,
+    ) -> None:
+        """Keep a reply until all that is decided is committed."""
+        deadline_ms = self.now_ms + self.write_timeout_ms
+        self.held.append(kind(self.last_written, deadline_ms, pending, response, error))
+
+    def release_committed(self, release_parked: Callable[[HeldReply], None]) -> None:
         """Give out the replies whose offset is committed, in order; parked ones by
         `release_parked`. Those of the open batch wait for its append, whoever else moves the high
         watermark."""
@@ -121,7 +168,7 @@ class PartitionShard(Generic[S]):
             if offset > self.committed or (batch is not None and offset > batch.base_offset):
                 return
             first = held.popleft()
-            if first.is_parked:
+            if type(first) is Parked:
                 release_parked(first)
             else:
                 first.release()
@@ -129,7 +176,7 @@ class PartitionShard(Generic[S]):
     def release_overdue(self, now_ms: int) -> None:
         """Fail the replies that have waited too long; what they wait for still happens."""
         while self.held and self.held[0].deadline_ms <= now_ms:
-            self.held.popleft().pending.fail(KafkaError(ErrorCode.REQUEST_TIMED_OUT))
+            self.held.popleft().fail(KafkaError(ErrorCode.REQUEST_TIMED_OUT))
 
     def cancel_timers(self) -> None:
         for handle in (self.held_timer, self.shard_timer):
@@ -142,7 +189,7 @@ class PartitionShard(Generic[S]):
         self.state = ShardState.FAILED
         self.cancel_timers()
 
-    def give_up(self) -> list[AnyReply]:
+    def give_up(self) -> list[Failable]:
         """Detach everything that waits for this shard, oldest first; it is no longer used."""
         self.generation = -1
         if self.loading is not None:
@@ -150,7 +197,7 @@ class PartitionShard(Generic[S]):
         self.state = ShardState.FAILED
         self.batch = None
         self.cancel_timers()
-        waiting = [held.pending for held in self.held]
+        waiting: list[Failable] = [*self.held]
         self.held.clear()
         waiting += self.shard.discard()
         return waiting

@@ -393,7 +393,10 @@ class EncoderWriter(Writer):
     def _array(self, field: schema.Field, value: str, nullable: bool) -> None:
         if field.name == self._encoded and value == f"o.{field.name}":
             self._length("B" if self._flexible else "i", "count + 1" if self._flexible else "count")
-            self.line(f"{self._append}(elements)")
+            # By itself, not joined with the rest: whoever has many pieces puts them in its place.
+            self.line("parts.append(b''.join(w))")
+            self.line("w.clear()")
+            self.line("parts.append(elements)")
             return
         name, count = self.fresh("a"), self.fresh("n")
         self.line(f"{name} = {value}")

@@ -299,6 +299,17 @@ class Message(Struct):
         encode(self, parts, *elements)
         return b"".join(parts)
 
+    def encode_parts_around(
+        self, array: str, count: int, elements: Sequence[Buffer], version: int
+    ) -> Parts:
+        """As `encode_around` and `encode_parts`: pieces of what is encoded are not copied."""
+        encode = self._array_encoder(False, array, version)
+        parts: Parts = []
+        place = bytearray()
+        encode(self, parts, count, place)
+        at = next(at for at, part in enumerate(parts) if part is place)
+        return [*parts[:at], *elements, *parts[at + 1 :]]
+
     @classmethod
     def encode_element_around(
         cls, array: str, element: Struct, elements: tuple[int, bytes], version: int

@@ -4,19 +4,32 @@ The first read goes through the partitions in order until `bytes_max` is used up
 `bytes_min` it waits at every partition; each arrival of data is counted, and when enough has
 arrived, or the time is over, everything is read anew. What read_committed may not see yet does not
 count before the last stable offset has moved.
+
+With `slices` a read of many partitions holds the loop for some of them at a time. Each is read as
+it is in its turn, as Apache Kafka's threads read one partition after another while others write. So
+it is looked at once more when the wait begins to listen to it: what has moved since it was read is
+read anew.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Generic, Protocol
 
 from kwire.log.scheduling import Timer
 from kwire.log.types import COMMITTED
 from kwire.protocol.errors import ErrorCode
-from kwire.replica.bounded_read import UNREAD, BoundedRead, ReadTarget, Request
+from kwire.replica.bounded_read import (
+    SLICE_PARTITIONS,
+    UNREAD,
+    BoundedRead,
+    ReadTarget,
+    Request,
+    raise_error,
+)
 from kwire.replica.partition import LeaderQuota, Partition, ReplicaSelector
 from kwire.replica.reading import ReadLimits, ReadResult
+from kwire.slices import Slices
 
 
 class Deadlines(Protocol):
@@ -77,6 +90,7 @@ class DelayedRead(Generic[Request]):
         "_done",
         "_limits",
         "_read",
+        "_slices",
         "_targets",
         "_unstable",
         "_waits",
@@ -88,8 +102,10 @@ class DelayedRead(Generic[Request]):
         targets: Sequence[ReadTarget[Request]],
         limits: ReadLimits,
         done: Callable[[], None],
+        slices: Slices | None = None,
     ) -> None:
         self._context = context
+        self._slices = slices
         self._targets = targets
         self._limits = limits
         self._done = done
@@ -110,7 +126,8 @@ class DelayedRead(Generic[Request]):
         """As `start`, of a read that has found nothing, as its targets say, and has waited since:
         until `deadline`, which calls `expired`. `order` is what `begin_wait` said then."""
         self._deadline = deadline
-        self._listen(order)
+        self._begin_listening()
+        self._listen(self._targets, order)
         for target in self._targets:
             target.partition.is_in_order = False
 
@@ -130,12 +147,15 @@ class DelayedRead(Generic[Request]):
             done,
             context.selector if limits.rack else None,
             context.quota if limits.replica_id >= 0 else None,
+            self._slices,
         )
         read.run()
 
     def _first_read(self, read: BoundedRead[Request]) -> None:
         self._read = None
         limits = self._limits
+        if self._slices is not None:
+            self._find_deleted()
         if (
             limits.wait_ms <= 0
             or not self._targets
@@ -149,17 +169,26 @@ class DelayedRead(Generic[Request]):
 
     def _wait(self) -> None:
         limits, context = self._limits, self._context
-        self._listen(context.begin_wait())
+        order = context.begin_wait()
         self._deadline = context.deadlines.add(limits.wait_ms, self.expired)
+        self._begin_listening()
+        if self._slices is None:
+            self._listen(self._targets, order)
+        else:
+            work = self._slices.run(self._listen_in_slices(order), lambda: None)
+            work.add_done_callback(raise_error)
 
-    def _listen(self, order: int) -> None:
-        """Hear of what happens in every partition. What was read is of no use any more."""
+    def _begin_listening(self) -> None:
         limits = self._limits
         if limits.bytes_min > 1:
             self._bytes_allowed = {}
         if limits.isolation is COMMITTED:
             self._unstable = {}
-        for target in self._targets:
+        self._waits = True
+
+    def _listen(self, targets: Sequence[ReadTarget[Request]], order: int) -> None:
+        """Hear of what happens in these partitions. What was read is of no use any more."""
+        for target in targets:
             partition, result = target.partition, target.result
             partition.data_listeners[self] = order
             if self._unstable is not None:
@@ -168,7 +197,41 @@ class DelayedRead(Generic[Request]):
                 allowed = max(0, target.request.partition_bytes_max - result.counted_bytes)
                 self._bytes_allowed.setdefault(partition, allowed)
             target.result = UNREAD
-        self._waits = True
+
+    def _listen_in_slices(self, order: int) -> Iterator[None]:
+        targets = self._targets
+        for begin in range(0, len(targets), SLICE_PARTITIONS):
+            if begin:
+                yield
+            if not self._waits:
+                return  # it has been woken, or nobody wants it
+            some = targets[begin : begin + SLICE_PARTITIONS]
+            has_moved = any(map(self._has_moved, some))
+            self._listen(some, order)
+            for target in some:
+                # Others have begun to wait since, who hear after it.
+                target.partition.is_in_order = False
+            if has_moved:
+                self._read_again()
+                return
+
+    def _has_moved(self, target: ReadTarget[Request]) -> bool:
+        """Whether something has happened in a partition since it was read."""
+        partition, result, limits = target.partition, target.result, self._limits
+        log = partition.log
+        if log is None or not (partition.is_leader or limits.from_follower):
+            return True
+        if limits.replica_id < 0:
+            return (
+                log.high_watermark != result.high_watermark
+                or log.last_stable_offset != result.last_stable_offset
+            )
+        if log.log_start_offset != result.log_start_offset:
+            return True
+        if result.size_bytes or log.log_end_offset <= target.request.fetch_offset:
+            return False
+        quota = self._context.quota
+        return quota is None or not quota.holds_back(partition, limits.replica_id)
 
     # -- woken by a partition
 
@@ -241,10 +304,13 @@ class DelayedRead(Generic[Request]):
 
     def _second_read(self, read: BoundedRead[Request]) -> None:
         self._read = None
+        self._find_deleted()
+        self._done()
+
+    def _find_deleted(self) -> None:
         for target in self._targets:
             if target.result.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
                 partition = target.partition
                 if not self._context.exists(partition.topic, partition.index):
                     # Deleted meanwhile: nobody else leads it.
                     target.result = ReadResult.failed(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        self._done()

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, TypeAlias
 
-from kwire.protocol.structs import Struct
+from kwire.protocol.structs import Struct, Tagged
 from kwire.server.arrival import Arrival
 
 
@@ -45,8 +45,10 @@ def error_counts(response: Struct) -> dict[int, int]:
     ahead = [response]
     while ahead:
         struct = ahead.pop()
-        for name in struct.FIELDS:
-            value = getattr(struct, name)
+        values = [(name, getattr(struct, name)) for name in _untagged(type(struct))]
+        if struct._tagged:
+            values += struct._tagged.items()
+        for name, value in values:
             if name == "error_code":
                 counts[int(value)] = counts.get(int(value), 0) + 1
             elif isinstance(value, Struct):
@@ -54,3 +56,16 @@ def error_counts(response: Struct) -> dict[int, int]:
             elif isinstance(value, list) and value and isinstance(value[0], Struct):
                 ahead += value
     return counts
+
+
+_untagged_fields: dict[type[Struct], tuple[str, ...]] = {}
+
+
+def _untagged(struct: type[Struct]) -> tuple[str, ...]:
+    """The fields that are always there. To ask for one that is tagged makes its default."""
+    known = _untagged_fields.get(struct)
+    if known is None:
+        known = _untagged_fields[struct] = tuple(
+            name for name in struct.FIELDS if not isinstance(getattr(struct, name, None), Tagged)
+        )
+    return known

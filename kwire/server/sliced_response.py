@@ -19,10 +19,14 @@ LongResponse: TypeAlias = (
     | m.MetadataResponse
     | m.DescribeConfigsResponse
     | m.DescribeLogDirsResponse
+    | m.FetchResponse
     | m.ListOffsetsResponse
     | m.OffsetFetchResponse
 )
 """The responses that are made in slices."""
+
+JOINED_BYTES_MAX = 1 << 20
+"""A larger response leaves in the pieces in which it was encoded: they may have records."""
 
 
 class Topic(Protocol):
@@ -98,8 +102,10 @@ class SlicedResponse:
     def encode_parts(self, version: int) -> Parts:
         """As `Message.encode_parts`, at the version that its elements have."""
         assert version == self.version
-        elements = self._count, b"".join(self._encoded)
-        return [self.message.encode_around(self.array, elements, version)]
+        encoded, message = self._encoded, self.message
+        if sum(map(len, encoded)) > JOINED_BYTES_MAX:
+            return message.encode_parts_around(self.array, self._count, encoded, version)
+        return [message.encode_around(self.array, (self._count, b"".join(encoded)), version)]
 
     def encode_answer(self, version: int, parts: Parts) -> bool:
         """As `Message.encode_answer`: its codes are counted apart."""
@@ -108,7 +114,7 @@ class SlicedResponse:
 
     def decoded(self) -> LongResponse:
         """All of it as a message."""
-        (encoded,) = self.encode_parts(self.version)
+        encoded = b"".join(self.encode_parts(self.version))
         decoded, _ = type(self.message).decode_from(encoded, 0, self.version)
         return decoded
 

@@ -48,8 +48,6 @@ COMPILING = (
 )
 # An Arrow batch of large records: whichever of records and bytes is reached first ends it.
 ARROW_BATCH_BYTES = 16 << 20
-# A task holds what it reads at a time of a file: at most so many records.
-READ_BATCH_RECORDS = 64
 HEARD_BYTES_MAX = 1 << 20
 # What stands in a pipe behind what was written to it before the session was there.
 READY = b"\0ready\0"
@@ -125,7 +123,11 @@ def open_session(
         "spark.sql.streaming.kafka.useDeprecatedOffsetFetching": "false",
         # Others' readers have statistics of these, not of the older form.
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-        "spark.sql.parquet.columnarReaderBatchSize": str(READ_BATCH_RECORDS),
+        # Else so many records at a time are held, however large, in vectors of twice their size.
+        "spark.sql.parquet.enableVectorizedReader": "false",
+        # Java's object streams hold what went through them until they are reset, by default
+        # after a hundred objects: of a frame that is kept on disk these are batches of 4 MB.
+        "spark.serializer.objectStreamReset": "1",
         # The size of a page and of a row group is looked at from the first record on, by default
         # from the hundredth: so many large ones are more than a task has memory for.
         "spark.hadoop.parquet.page.size.row.check.min": "1",

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from kwire.api.fetch import _answer_of
+from kwire.api.shared.fetched_topics import answer_of
 from kwire.clock import SeededRandom, SystemClock
 from kwire.log.directories.manager import LogManager
 from kwire.log.partition.config import LogConfig
@@ -177,7 +177,7 @@ class Broker:
             BoundedRead([target], limits, lambda read: None).run()
             if not asked.must_answer(target.result) and request.session_epoch:
                 continue
-            answer = _answer_of(0, target.result)
+            answer = answer_of(0, target.result)
             parts: list[Any] = list(target.result.buffers or ())
             answer.records = b"".join(bytes(part) for part in parts)
             answers.append(answer)

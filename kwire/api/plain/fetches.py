@@ -21,6 +21,7 @@ from kwire.server.fetch_sessions import FetchSession, SessionPartition
 from kwire.server.parts import Parts
 from kwire.server.plain_requests import NOTHING, LaterAnswer, PlainConnection
 from kwire.server.request_counts import RequestCounts, unusual_codes
+from kwire.server.sliced_response import SlicedResponse
 
 if TYPE_CHECKING:
     from kwire.server.deadlines import Deadline
@@ -45,7 +46,7 @@ class GeneralFetch(Protocol):
         deadline: Deadline,
         order: int,
         /,
-    ) -> Pending[m.FetchResponse]:
+    ) -> Pending[m.FetchResponse | SlicedResponse]:
         """It has begun, has found nothing, and has waited until now; `deadline` stands. `order` is
         its number among those that wait."""
         ...
@@ -253,5 +254,5 @@ class FetchAnswer(LaterAnswer):
         self.send_generally(context, answer)
 
 
-def _result(done: Pending[m.FetchResponse]) -> Response:
+def _result(done: Pending[m.FetchResponse | SlicedResponse]) -> Response:
     return done.result()

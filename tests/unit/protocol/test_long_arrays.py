@@ -71,6 +71,10 @@ def test_an_array_that_is_encoded_by_itself(api_key: int) -> None:
             assert rest.encode_around(array, (len(elements), encoded), version) == message.encode(
                 version
             ), (cls.NAME, version, array)
+            pieces = [encoded[:7], encoded[7:]]
+            parts = rest.encode_parts_around(array, len(elements), pieces, version)
+            assert b"".join(parts) == message.encode(version), (cls.NAME, version, array)
+            assert any(part is pieces[1] for part in parts), "they are not copied"
 
 
 def _nested(cls: Any, version: int) -> list[tuple[str, str]]:

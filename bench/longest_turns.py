@@ -1,0 +1,331 @@
+"""The longest turn of a broker's loop in requests that name many partitions.
+
+    python -m bench.longest_turns [--topics 400] [--partitions 5] [--rounds 5] [--only NAME ...]
+
+One node in this process, on asyncio's own loop. Told are, of each request, the processor time of
+the longest turn of the loop from before it is sent until its answer is there, and of all turns
+together: the smallest of the rounds behind the first (which compiles codecs), and the first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gc
+import socket
+import struct
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+
+from kwire.config.broker_config import BrokerConfig
+from kwire.node.node import Node
+from kwire.protocol import frame
+from kwire.protocol import messages as m
+from kwire.protocol.records import Record, build_batch
+
+CREATED_AT_ONCE = 200
+TIMEOUT_S = 300
+
+
+class TimedLoop(asyncio.SelectorEventLoop):
+    """`longest_s` and `all_s` of its turns since they were last set to 0, in processor time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.longest_s = self.all_s = 0.0
+
+    def _run_once(self) -> None:
+        began = time.thread_time()
+        super()._run_once()  # type: ignore[misc]
+        took = time.thread_time() - began
+        self.all_s += took
+        self.longest_s = max(self.longest_s, took)
+
+    def reset(self) -> None:
+        """Forget the turns so far."""
+        self.longest_s = self.all_s = 0.0
+
+
+class Bench:
+    """A node, and one connection to it."""
+
+    def __init__(self, directory: str, topics: int, partitions: int) -> None:
+        self.names = [f"many-topics-{number}" for number in range(topics)]
+        self.indexes = range(partitions)
+        self.loop = TimedLoop()
+        self._thread = threading.Thread(target=self.loop.run_forever)
+        self._thread.start()
+        settings = {"log.dirs": directory, "listeners": "PLAINTEXT://127.0.0.1:0"}
+        self.node = Node(BrokerConfig.load(overrides=settings), self.loop)
+        asyncio.run_coroutine_threadsafe(self.node.start(), self.loop).result(TIMEOUT_S)
+        self.socket = socket.create_connection(self.node.ready_address())
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.groups = 0
+
+    def stop(self) -> None:
+        self.socket.close()
+        asyncio.run_coroutine_threadsafe(self.node.stop(), self.loop).result(TIMEOUT_S)
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join()
+        self.loop.close()
+
+    def ask(self, request: m.Request, version: int) -> bytes:
+        """The answer's frame."""
+        key = type(request).API_KEY
+        asked = b"".join(frame.encode_request(key, version, 1, "bench", request))
+        self._turn_over()
+        self.loop.reset()
+        self.socket.sendall(asked)
+        size = struct.unpack(">i", self._read(4))[0]
+        return self._read(size)
+
+    def call(self, request: m.Request, version: int) -> m.Response:
+        answer = self.ask(request, version)
+        return frame.decode_response(type(request).API_KEY, version, answer)[1]
+
+    def turns_ms(self) -> tuple[float, float]:
+        """(the longest turn, all turns) of what was asked last."""
+        self._turn_over()
+        return self.loop.longest_s * 1e3, self.loop.all_s * 1e3
+
+    def _turn_over(self) -> None:
+        over = threading.Event()
+        self.loop.call_soon_threadsafe(over.set)
+        over.wait(TIMEOUT_S)
+
+    def _read(self, count: int) -> bytes:
+        data = bytearray()
+        while len(data) < count:
+            found = self.socket.recv(min(1 << 20, count - len(data)))
+            if not found:
+                raise SystemExit("bench: the broker closed the connection")
+            data += found
+        return bytes(data)
+
+
+# -- what is asked
+
+
+def create(bench: Bench) -> None:
+    shape = m.CreateTopicsRequest
+    for first in range(0, len(bench.names), CREATED_AT_ONCE):
+        names = bench.names[first : first + CREATED_AT_ONCE]
+        topics = [
+            shape.CreatableTopic(name=name, num_partitions=len(bench.indexes), replication_factor=1)
+            for name in names
+        ]
+        bench.call(shape(topics=topics, timeout_ms=TIMEOUT_S * 1000), 5)
+
+
+def metadata(bench: Bench) -> None:
+    bench.ask(m.MetadataRequest(topics=None, allow_auto_topic_creation=False), 12)
+
+
+def metadata_by_name(bench: Bench) -> None:
+    shape = m.MetadataRequest.MetadataRequestTopic
+    asked = [shape(name=name) for name in bench.names]
+    bench.ask(m.MetadataRequest(topics=asked, allow_auto_topic_creation=False), 12)
+
+
+def produce(bench: Bench) -> None:
+    shape = m.ProduceRequest
+    batch = bytes(build_batch([Record(key=b"k", value=bytes(100))]))
+    topics = [
+        shape.TopicProduceData(
+            name=name,
+            partition_data=[
+                shape.PartitionProduceData(index=index, records=batch) for index in bench.indexes
+            ],
+        )
+        for name in bench.names
+    ]
+    bench.ask(shape(acks=-1, timeout_ms=TIMEOUT_S * 1000, topic_data=topics), 9)
+
+
+def _fetch(bench: Bench, offset: int, wait_ms: int, session: tuple[int, int]) -> m.FetchRequest:
+    shape = m.FetchRequest
+    is_named = session[1] <= 0
+    topics = [
+        shape.FetchTopic(
+            topic=name,
+            partitions=[
+                shape.FetchPartition(
+                    partition=index, fetch_offset=offset, partition_max_bytes=1 << 20
+                )
+                for index in bench.indexes
+            ],
+        )
+        for name in (bench.names if is_named else ())
+    ]
+    return shape(
+        max_wait_ms=wait_ms,
+        min_bytes=1,
+        max_bytes=50 << 20,
+        session_id=session[0],
+        session_epoch=session[1],
+        topics=topics,
+    )
+
+
+def fetch_full(bench: Bench) -> None:
+    """Everything from the beginning."""
+    bench.ask(_fetch(bench, 0, 0, (0, -1)), 12)
+
+
+def fetch_full_at_the_end(bench: Bench) -> None:
+    """Nothing, after a while."""
+    end = bench.node.replicas.partition(bench.names[0], 0)
+    assert end is not None
+    assert end.log is not None
+    bench.ask(_fetch(bench, end.log.log_end_offset, 50, (0, -1)), 12)
+
+
+def fetch_of_a_session(bench: Bench) -> None:
+    """What an opened session has not told yet: one fetch behind the first."""
+    opened = bench.call(_fetch(bench, 0, 0, (0, 0)), 12)
+    bench.ask(_fetch(bench, 0, 0, (opened.session_id, 1)), 12)
+
+
+def list_offsets(bench: Bench) -> None:
+    shape = m.ListOffsetsRequest
+    topics = [
+        shape.ListOffsetsTopic(
+            name=name,
+            partitions=[
+                shape.ListOffsetsPartition(partition_index=index, timestamp=-1)
+                for index in bench.indexes
+            ],
+        )
+        for name in bench.names
+    ]
+    bench.ask(shape(replica_id=-1, topics=topics), 7)
+
+
+def find_coordinator(bench: Bench, group: str) -> None:
+    while True:
+        found = bench.call(m.FindCoordinatorRequest(key=group), 3)
+        assert isinstance(found, m.FindCoordinatorResponse)
+        if not found.error_code:
+            return
+        time.sleep(0.1)
+
+
+def commit(bench: Bench) -> None:
+    """Of another group each time: none is known by its bytes."""
+    bench.groups += 1
+    shape = m.OffsetCommitRequest
+    topics = [
+        shape.OffsetCommitRequestTopic(
+            name=name,
+            partitions=[
+                shape.OffsetCommitRequestPartition(partition_index=index, committed_offset=1)
+                for index in bench.indexes
+            ],
+        )
+        for name in bench.names
+    ]
+    group = f"bench-{bench.groups}"
+    find_coordinator(bench, group)
+    request = shape(group_id=group, generation_id_or_member_epoch=-1, topics=topics)
+    while True:
+        answered = bench.call(request, 8)
+        assert isinstance(answered, m.OffsetCommitResponse)
+        codes = {each.error_code for topic in answered.topics for each in topic.partitions}
+        if codes == {0}:
+            return
+        time.sleep(0.1)
+
+
+def fetch_offsets(bench: Bench) -> None:
+    shape = m.OffsetFetchRequest
+    bench.ask(shape(groups=[shape.OffsetFetchRequestGroup(group_id="bench-1", topics=None)]), 8)
+
+
+def epochs(bench: Bench) -> None:
+    shape = m.OffsetForLeaderEpochRequest
+    topics = [
+        shape.OffsetForLeaderTopic(
+            topic=name,
+            partitions=[
+                shape.OffsetForLeaderPartition(
+                    partition=index, current_leader_epoch=-1, leader_epoch=0
+                )
+                for index in bench.indexes
+            ],
+        )
+        for name in bench.names
+    ]
+    bench.ask(shape(replica_id=-1, topics=topics), 4)
+
+
+def log_dirs(bench: Bench) -> None:
+    bench.ask(m.DescribeLogDirsRequest(topics=None), 4)
+
+
+def checkpoint(bench: Bench) -> None:
+    """The offsets of all logs, for one of the checkpoint files."""
+    done = threading.Event()
+
+    def begin() -> None:
+        bench.node.log_manager.checkpoint_high_watermarks()
+        done.set()
+
+    bench.loop.reset()
+    bench.loop.call_soon_threadsafe(begin)
+    done.wait(TIMEOUT_S)
+
+
+ASKED: dict[str, Callable[[Bench], None]] = {
+    "Metadata of all topics": metadata,
+    "Metadata of all topics by name": metadata_by_name,
+    "Produce to all partitions": produce,
+    "Fetch of all partitions": fetch_full,
+    "Fetch of all at their end": fetch_full_at_the_end,
+    "Fetch of a session of all": fetch_of_a_session,
+    "ListOffsets": list_offsets,
+    "OffsetCommit of all partitions": commit,
+    "OffsetFetch": fetch_offsets,
+    "OffsetForLeaderEpoch": epochs,
+    "DescribeLogDirs": log_dirs,
+    "high watermark checkpoint": checkpoint,
+}
+
+
+def measure(topics: int, partitions: int, rounds: int, only: list[str]) -> None:
+    with tempfile.TemporaryDirectory(prefix="bench-turns-") as directory:
+        bench = Bench(f"{directory}/data", topics, partitions)
+        try:
+            create(bench)
+            gc.collect()
+            gc.freeze()
+            gc.disable()
+            print(f"{topics * partitions:,} partitions; ms of processor time: longest turn, all")
+            for name, ask in ASKED.items():
+                if only and name not in only:
+                    continue
+                found = []
+                for _ in range(rounds + 1):
+                    ask(bench)
+                    found.append(bench.turns_ms())
+                    gc.collect()
+                longest, every = min(each[0] for each in found[1:]), min(a for _, a in found[1:])
+                first = found[0]
+                print(f"{name:34} {longest:7.1f} {every:8.1f}   first {first[0]:7.1f}", flush=True)
+        finally:
+            bench.stop()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--topics", type=int, default=400)
+    parser.add_argument("--partitions", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--only", action="append", default=[], choices=list(ASKED))
+    options = parser.parse_args()
+    measure(options.topics, options.partitions, options.rounds, options.only)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,162 @@
+"""A Fetch of many partitions is answered in slices, and as one that is answered at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from kwire.api import fetch
+from kwire.protocol import messages as m
+from kwire.protocol.errors import ErrorCode
+from kwire.replica import bounded_read, delayed_read
+from kwire.server import sliced_response
+from kwire.server.sliced_response import SlicedResponse
+from kwire.testing.cluster import NodeInThread
+from tests.support.wire import WireClient, produce_values
+
+TOPICS = [f"t{number}" for number in range(5)]
+PARTITIONS = 7
+MISSING = "missing"
+NONE_LEFT = 0x7FFFFFFF
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WireClient]:
+    directory = tmp_path_factory.mktemp("fetches") / "data"
+    with NodeInThread(directory) as thread, WireClient(thread.bootstrap) as client:
+        for number, name in enumerate(TOPICS):
+            client.create_topic(name, PARTITIONS)
+            for partition in range(number):
+                produce_values(client, name, partition, [b"x" * 50] * (number + partition))
+        yield client
+
+
+@pytest.fixture(params=[1, 3, 10])
+def slice_partitions(request: pytest.FixtureRequest) -> int:
+    return int(request.param)
+
+
+class Slicing:
+    """Whether requests are answered in slices, and how many were."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, slice_partitions: int) -> None:
+        self._monkeypatch, self._partitions = monkeypatch, slice_partitions
+        self.answered = 0
+        encode = SlicedResponse.encode_parts
+
+        def counted(response: SlicedResponse, version: int) -> Any:
+            self.answered += 1
+            return encode(response, version)
+
+        monkeypatch.setattr(SlicedResponse, "encode_parts", counted)
+
+    def set(self, is_on: bool) -> None:
+        partitions = self._partitions if is_on else NONE_LEFT
+        for module in (bounded_read, delayed_read):
+            self._monkeypatch.setattr(module, "SLICE_PARTITIONS", partitions)
+        self._monkeypatch.setattr(fetch, "SLICE_PARTITIONS", partitions)
+        self._monkeypatch.setattr(sliced_response, "JOINED_BYTES_MAX", 100 if is_on else 1 << 20)
+
+
+@pytest.fixture
+def slicing(monkeypatch: pytest.MonkeyPatch, slice_partitions: int) -> Slicing:
+    return Slicing(monkeypatch, slice_partitions)
+
+
+def _asked(ids: dict[str, bytes] | None, offset: int = 0) -> list[Any]:
+    shape = m.FetchRequest
+    asked = [
+        shape.FetchTopic(
+            topic=name if ids is None else "",
+            topic_id=bytes(16) if ids is None else ids.get(name, b"\x01" * 16),
+            partitions=[
+                shape.FetchPartition(partition=index, fetch_offset=offset, partition_max_bytes=300)
+                for index in range(PARTITIONS + 1)
+            ],
+        )
+        for name in [*TOPICS[:3], MISSING, *TOPICS[3:]]
+    ]
+    # Once more, behind others: only neighbours share an entry.
+    again = shape.FetchPartition(partition=PARTITIONS + 1, fetch_offset=0, partition_max_bytes=300)
+    return [*asked, asked[0].copy(partitions=[again])]
+
+
+def _request(topics: list[Any], session: tuple[int, int] = (0, -1), **fields: Any) -> Any:
+    return m.FetchRequest(
+        max_wait_ms=fields.pop("wait_ms", 0),
+        min_bytes=1,
+        session_id=session[0],
+        session_epoch=session[1],
+        topics=topics,
+        **{"max_bytes": 1 << 20, **fields},
+    )
+
+
+@pytest.mark.parametrize("version", [4, 5, 6, 7, 11, 12, 13, 15, 18])
+@pytest.mark.parametrize("bytes_max", [1, 2000, 1 << 20])
+def test_the_answer_is_the_one_that_is_made_at_once(
+    client: WireClient, slicing: Slicing, version: int, bytes_max: int
+) -> None:
+    ids = {name: client.topic(name).topic_id for name in TOPICS} if version >= 13 else None
+    for isolation in (0, 1):
+        request = _request(_asked(ids), max_bytes=bytes_max, isolation_level=isolation)
+        slicing.set(False)
+        whole = client.call_frame(request, version)
+        assert not slicing.answered
+        slicing.set(True)
+        sliced = client.call_frame(request, version)
+        assert slicing.answered == 1
+        assert sliced[4:] == whole[4:]
+        slicing.answered = 0
+
+
+@pytest.mark.parametrize("version", [12, 18])
+def test_a_session_is_told_what_is_new(client: WireClient, slicing: Slicing, version: int) -> None:
+    ids = {name: client.topic(name).topic_id for name in TOPICS} if version >= 13 else None
+    topics = _asked(ids)[:2]
+    told = []
+    for is_on in (False, True):
+        slicing.set(is_on)
+        opened = client.call(_request(topics, (0, 0), max_bytes=1000), version)
+        assert opened.session_id
+        answers = [opened.responses]
+        for epoch in (1, 2, 3):
+            request = _request([], (opened.session_id, epoch), max_bytes=1000)
+            answers.append(client.call(request, version).responses)
+        told.append(answers)
+        refused = client.call(_request([], (opened.session_id, 9)), version)
+        assert refused.error_code == ErrorCode.INVALID_FETCH_SESSION_EPOCH
+    assert told[0] == told[1]
+    assert slicing.answered >= 4
+
+
+def test_a_wait_in_slices_ends_with_the_first_record(
+    client: WireClient, slicing: Slicing, slice_partitions: int
+) -> None:
+    slicing.set(True)
+    name = f"waits-{slice_partitions}"
+    client.create_topic(name, PARTITIONS)
+    topic = m.FetchRequest.FetchTopic(
+        topic=name,
+        partitions=[
+            m.FetchRequest.FetchPartition(partition=index, fetch_offset=0, partition_max_bytes=100)
+            for index in range(PARTITIONS)
+        ],
+    )
+    client.send(_request([topic], wait_ms=60_000), 12)
+    host, port = client.socket.getpeername()
+    with WireClient(f"{host}:{port}") as other:
+        produce_values(other, name, 3, [b"late"])
+    (answered,) = client.receive().responses
+    found = [each.partition_index for each in answered.partitions if each.records]
+    assert found == [3]
+
+
+def test_an_unknown_isolation_level_is_refused(client: WireClient, slicing: Slicing) -> None:
+    answers = []
+    for is_on in (False, True):
+        slicing.set(is_on)
+        answers.append(client.call(_request(_asked(None), isolation_level=7), 12))
+    assert answers[0] == answers[1]
