@@ -235,10 +235,19 @@ class _Append:
         client has gone, and before the connection's next request."""
         self._checking += 1  # all of it counts as a batch that is not appended yet
         self._is_under_way = True
-        self._context.is_promised = True
+        self._promise()
         walk = self._parts.slices.run(self._append_in_slices(by_id), lambda: None)
         walk.add_done_callback(self._walked)
         return self._waiting
+
+    def _promise(self) -> None:
+        """What was sent is appended later, also when its client has gone. Not what comes behind a
+        request without acks whose failure ends the connection: that is cancelled."""
+        self._context.is_promised = True
+        self._waiting.set_on_cancel(self._cancelled)
+
+    def _cancelled(self) -> None:
+        self._context.is_promised = False
 
     def _append_in_slices(self, by_id: bool) -> Iterator[None]:
         context, responses, count = self._context, self._response.responses, 0
@@ -411,7 +420,7 @@ class _Append:
             self._append(result, partition, records)
             return
         self._checking += 1
-        self._context.is_promised = True
+        self._promise()
         answer.add_done_callback(lambda done: self._checked(result, partition, records, done))
 
     # -- batches whose check would hold up the loop
@@ -420,7 +429,7 @@ class _Append:
         self, result: Result, partition: Partition, records: Buffer, later: CheckLaterError
     ) -> None:
         self._checking += 1
-        self._context.is_promised = True
+        self._promise()
         checked = self._parts.check_later(later)
         checked.add_done_callback(lambda done: self._checked(result, partition, records, done))
 
