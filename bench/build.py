@@ -10,25 +10,28 @@ import pathlib
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 
 HERE = pathlib.Path(__file__).resolve().parent
 WITH_LIBRDKAFKA = ("rkperf", "rklat")
 PLAIN = ("blast", "blast_share")
 
 
-def build(target: pathlib.Path) -> pathlib.Path:
-    """The folder with rkperf, rklat, blast and blast_share; SystemExit names what is missing."""
+def build(
+    target: pathlib.Path, programs: Sequence[str] = (*WITH_LIBRDKAFKA, *PLAIN)
+) -> pathlib.Path:
+    """The folder with the programs; SystemExit names what is missing."""
     if shutil.which("gcc") is None:
         raise SystemExit("bench: needs gcc")
-    library = _librdkafka()
     target.mkdir(parents=True, exist_ok=True)
-    for name in (*WITH_LIBRDKAFKA, *PLAIN):
+    for name in programs:
         source, program = HERE / f"{name}.c", target / name
         needs_library = name in WITH_LIBRDKAFKA
         if is_built(program, source, needs_library=needs_library):
             continue
         command = ["gcc", "-O2", "-w", "-o", str(program), str(source)]
         if needs_library:
+            library = _librdkafka()
             command += [str(library), f"-Wl,-rpath,{library.parent}"]
         command += ["-lpthread"]
         if subprocess.run(command, check=False).returncode:

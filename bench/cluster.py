@@ -44,7 +44,6 @@ START_TIMEOUT_S = 120.0
 CLUSTER_ID = "a3dpcmUtYmVuY2gta2Fma2E"
 HEAP = ("-Xms1g", "-Xmx1g", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20")
 HEAP_MORE = ("-XX:InitiatingHeapOccupancyPercent=35", "-Djava.awt.headless=true")
-BEGIN, END = "<!-- measured: cluster -->", "<!-- end: measured: cluster -->"
 SHARED_SETTINGS = {
     "num.partitions": str(PARTITIONS),
     "default.replication.factor": "3",
@@ -249,9 +248,7 @@ def main() -> int:
         print(f"goal missed: {line}")
     if options.write_docs:
         page = ROOT / "docs" / "PERFORMANCE.md"
-        head, _, rest = page.read_text().partition(BEGIN)
-        _, _, tail = rest.partition(END)
-        page.write_text(f"{head}{BEGIN}\n{made}\n{END}{tail}")
+        page.write_text(report.with_table(page.read_text(), made, "cluster"))
     return 0
 
 

@@ -19,13 +19,27 @@ def value(size_bytes: int) -> bytes:
     return (line * (size_bytes // len(line) + 1))[:size_bytes]
 
 
-def one_record_request(
-    path: pathlib.Path, topic: str, acks: int, size_bytes: int, partition: int = 0
-) -> pathlib.Path:
-    """Write the frame of a Produce request with one record for a partition of `topic`."""
-    batch = build_batch([Record(0, TIMESTAMP_MS, None, value(size_bytes), [])])
+def one_record_frame(
+    topic: str, acks: int, size_bytes: int, partition: int = 0, producer_id: int = -1
+) -> bytes:
+    """A Produce request with one record for a partition of `topic`; with a `producer_id` the first
+    of that idempotent producer."""
+    epoch, sequence = (-1, -1) if producer_id < 0 else (0, 0)
+    batch = build_batch(
+        [Record(0, TIMESTAMP_MS, None, value(size_bytes), [])],
+        producer_id=producer_id,
+        producer_epoch=epoch,
+        base_sequence=sequence,
+    )
     data = m.ProduceRequest.PartitionProduceData(index=partition, records=batch)
     topic_data = m.ProduceRequest.TopicProduceData(name=topic, partition_data=[data])
     request = m.ProduceRequest(acks=acks, timeout_ms=30_000, topic_data=[topic_data])
-    path.write_bytes(b"".join(encode_request(PRODUCE_KEY, PRODUCE_VERSION, 1, "x", request)))
+    return b"".join(encode_request(PRODUCE_KEY, PRODUCE_VERSION, 1, "x", request))
+
+
+def one_record_request(
+    path: pathlib.Path, topic: str, acks: int, size_bytes: int, partition: int = 0
+) -> pathlib.Path:
+    """Write such a frame to a file."""
+    path.write_bytes(one_record_frame(topic, acks, size_bytes, partition))
     return path

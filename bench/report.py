@@ -93,8 +93,11 @@ def missed(summary: Summary, name: str) -> list[str]:
     return found
 
 
-def with_table(page: str, made: str) -> str:
-    """The page with its table replaced."""
-    head, _, rest = page.partition(BEGIN)
-    _, _, tail = rest.partition(END)
-    return f"{head}{BEGIN}\n{made}\n{END}{tail}"
+def with_table(page: str, made: str, section: str = "") -> str:
+    """The page with its table replaced, or that of a section which is marked."""
+    begin, end = BEGIN, END
+    if section:
+        begin, end = (mark.replace("measured", f"measured: {section}") for mark in (BEGIN, END))
+    head, _, rest = page.partition(begin)
+    _, _, tail = rest.partition(end)
+    return f"{head}{begin}\n{made}\n{end}{tail}"

@@ -17,6 +17,7 @@ import signal
 import socket
 import sys
 
+from kwire.cli.interpreter import advice
 from kwire.cli.serve import (
     CLUSTER_FILE,
     default_cluster_directory,
@@ -328,6 +329,9 @@ class Cluster:
         self._print(f"{READY_PREFIX}{','.join(addresses)}")
         for text in self._held_back:
             self._print(text)
+        if (told := advice()) is not None:
+            sys.stderr.write(f"kwire: {told}\n")
+            sys.stderr.flush()
 
     def _print(self, text: str) -> None:
         """What a node says is printed behind the ready line."""

@@ -270,6 +270,8 @@ async def _serve_until_stopped(
             shown = f"[{told.host}]" if ":" in told.host else told.host
             sys.stdout.write(client_settings(arguments.secured, f"{shown}:{told.port}"))
         sys.stdout.flush()
+        if not arguments.supervised:
+            _advise()
         _settle_memory()
         await stopped
     elif not starting.done():
@@ -287,6 +289,14 @@ def _stop_at_end_of_input(loop: AbstractEventLoop, stop: Callable[[], None]) -> 
     if not os.read(sys.stdin.fileno(), 4096):
         loop.remove_reader(sys.stdin.fileno())
         stop()
+
+
+def _advise() -> None:
+    """Say if the interpreter could be a faster one; `serve --brokers` says it once for all."""
+    from kwire.cli.interpreter import advice
+
+    if (told := advice()) is not None:
+        logger.info(told)
 
 
 def _settle_memory() -> None:

@@ -24,7 +24,9 @@ COMMIT_MARKER = 1
 
 def encode(record: CoordinatorRecord) -> Encoded:
     """Key and value as they stand in the log."""
-    key = coordinator_records.encode_key(record.key)
+    key = record.encoded_key
+    if key is None:
+        key = coordinator_records.encode_key(record.key)
     if record.value is None:
         return key, None
     return key, coordinator_records.encode_value(record.value, record.value_version)

@@ -9,6 +9,7 @@ from kwire.log.partition.producers import VerificationGuard
 from kwire.log.types import AppendInfo, Isolation, Origin
 from kwire.pending import Answer, Pending, after
 from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.protocol.records.build import MadeBatch
 from kwire.replica.manager import ReplicaManager
 from kwire.replica.partition import Partition
 
@@ -52,6 +53,11 @@ class PartitionCoordinatorLog:
         if at_once and found.log is not None:
             found.log.write_tail()
         return info
+
+    def append_made(self, partition: int, made: MadeBatch) -> bool:
+        """See `CoordinatorLog`: what `append` would do with it, without checking it again."""
+        found = self._replicas.partition(self.topic, partition)
+        return found is not None and found.append_made(made, self._clock.wall_ms())
 
     def check_append(self, partition: int, leader_epoch: int) -> int:
         """NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, NOT_ENOUGH_REPLICAS, KAFKA_STORAGE_ERROR."""

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kwire.protocol.records.build import build_plain
+from kwire.protocol.records.build import MadeBatch, framed, make_plain
 
+NO_LEADER_EPOCH = -1
 Encoded = tuple[bytes, bytes | None]
 
 # Bytes of a record's framing at most: varints of length, timestamp, offset, key and value lengths.
@@ -31,27 +32,36 @@ def size_of(encoded: Sequence[Encoded]) -> int:
 
 
 class OpenBatch:
-    """Plain records from `base_offset` on, at most `bytes_max` of them."""
+    """Plain records from `base_offset` on, at most `bytes_max` of them.
 
-    __slots__ = ("_rows", "_size_bytes", "base_offset", "bytes_max", "next_offset")
+    Who has records as they stand in the log puts them into `rows`, (timestamp, `framed` record),
+    and moves `next_offset` and `size_bytes`.
+    """
+
+    __slots__ = ("base_offset", "bytes_max", "next_offset", "rows", "size_bytes")
 
     def __init__(self, base_offset: int, bytes_max: int) -> None:
         self.base_offset = base_offset
         self.next_offset = base_offset
         self.bytes_max = bytes_max
-        self._size_bytes = BATCH_OVERHEAD_BYTES
-        self._rows: list[tuple[int, bytes, bytes | None]] = []
+        self.size_bytes = BATCH_OVERHEAD_BYTES
+        self.rows: list[tuple[int, bytes]] = []
 
     def has_room(self, size_bytes: int) -> bool:
-        return self._size_bytes + size_bytes <= self.bytes_max
+        return self.size_bytes + size_bytes <= self.bytes_max
 
     def add(self, encoded: Sequence[Encoded], size_bytes: int, wall_ms: int) -> None:
         """Take records in, all with timestamp `wall_ms`."""
-        self._size_bytes += size_bytes
+        self.size_bytes += size_bytes
         self.next_offset += len(encoded)
         for key, value in encoded:
-            self._rows.append((wall_ms, key, value))
+            self.rows.append((wall_ms, framed(key, value)))
+
+    def make(self, base_sequence: int, leader_epoch: int) -> MadeBatch:
+        """The batch as Kafka's coordinators write it, uncompressed and without a producer, in its
+        place."""
+        return make_plain(self.rows, base_sequence, self.base_offset, leader_epoch)
 
     def build(self, base_sequence: int) -> bytearray:
-        """The batch as Kafka's coordinators write it: uncompressed, without a producer."""
-        return build_plain(self._rows, base_sequence)
+        """The same as a client would send it."""
+        return bytearray(make_plain(self.rows, base_sequence, 0, NO_LEADER_EPOCH).data)

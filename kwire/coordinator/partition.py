@@ -8,11 +8,17 @@ from __future__ import annotations
 
 from collections import deque
 from enum import Enum
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from kwire.coordinator.loading import Loading
 from kwire.coordinator.open_batch import OpenBatch
-from kwire.coordinator.shard_interface import AnyReply, AnyResponse, Shard, TimerHandle
+from kwire.coordinator.shard_interface import (
+    AnyReply,
+    AnyResponse,
+    Failable,
+    Shard,
+    TimerHandle,
+)
 from kwire.kept_errors import kept
 from kwire.protocol.errors import ErrorCode, KafkaError
 
@@ -26,6 +32,21 @@ class ShardState(Enum):
     LOADING = "loading"
     ACTIVE = "active"
     FAILED = "failed"
+
+
+class HeldReply(Protocol):
+    """A reply that waits for `offset` to be committed, until `deadline_ms`."""
+
+    offset: int
+    deadline_ms: int
+
+    def release(self) -> None:
+        """It leaves."""
+        ...
+
+    def fail(self, error: Exception) -> bool | None:
+        """The error leaves instead."""
+        ...
 
 
 class Held:
@@ -52,6 +73,9 @@ class Held:
             self.pending.fail(self.error)
         else:
             self.pending.complete(self.response)
+
+    def fail(self, error: Exception) -> bool | None:
+        return self.pending.fail(error)
 
 
 class PartitionShard(Generic[S]):
@@ -89,7 +113,7 @@ class PartitionShard(Generic[S]):
         self.batch: OpenBatch | None = None
         self.committed = 0
         self.now_ms = 0  # of the operation that runs, or ran last
-        self.held: deque[Held] = deque()
+        self.held: deque[HeldReply] = deque()
         self.held_timer: TimerHandle | None = None
         self.shard_timer: TimerHandle | None = None
         self.shard_timer_ms = 0
@@ -120,7 +144,7 @@ class PartitionShard(Generic[S]):
     def release_overdue(self, now_ms: int) -> None:
         """Fail the replies that have waited too long; what they wait for still happens."""
         while self.held and self.held[0].deadline_ms <= now_ms:
-            self.held.popleft().pending.fail(KafkaError(ErrorCode.REQUEST_TIMED_OUT))
+            self.held.popleft().fail(KafkaError(ErrorCode.REQUEST_TIMED_OUT))
 
     def cancel_timers(self) -> None:
         for handle in (self.held_timer, self.shard_timer):
@@ -133,7 +157,7 @@ class PartitionShard(Generic[S]):
         self.state = ShardState.FAILED
         self.cancel_timers()
 
-    def give_up(self) -> list[AnyReply]:
+    def give_up(self) -> list[Failable]:
         """Detach everything that waits for this shard, oldest first; it is no longer used."""
         self.generation = -1
         if self.loading is not None:
@@ -141,7 +165,7 @@ class PartitionShard(Generic[S]):
         self.state = ShardState.FAILED
         self.batch = None
         self.cancel_timers()
-        waiting = [held.pending for held in self.held]
+        waiting: list[Failable] = [*self.held]
         self.held.clear()
         waiting += self.shard.discard()
         return waiting

@@ -27,6 +27,11 @@ class Reloads:
         self._failures[partition] = failures + 1
         return min(PAUSE_MS << min(failures, 10), PAUSE_MS_MAX) if failures else 0
 
+    def succeeded(self, partition: int) -> None:
+        """What was decided after a load is written: the next failure is a first one again."""
+        if self._failures:
+            self._failures.pop(partition, None)
+
     def watch(
         self, partition: int, written: Pending[None] | None, failed: Callable[[], None]
     ) -> None:

@@ -15,21 +15,24 @@ and what the log refused an append with.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
 from kwire.clock import Clock
 from kwire.coordinator import batches
 from kwire.coordinator.loading import Loading, Worker
 from kwire.coordinator.open_batch import Encoded, OpenBatch, size_of
-from kwire.coordinator.partition import Held, PartitionShard, ShardState, unavailable
+from kwire.coordinator.partition import Held, HeldReply, PartitionShard, ShardState, unavailable
 from kwire.coordinator.reloading import PAUSE_MS, Reloads, may_pass
 from kwire.coordinator.shard_interface import (
     AnyReply,
     AnyResponse,
     CoordinatorLog,
+    DecidedRecords,
+    Failable,
     Loop,
     Moment,
+    Number,
     Result,
     Shard,
 )
@@ -159,6 +162,36 @@ class CoordinatorRuntime(Generic[S]):
             return self._run(current, operation, pending)
         pending.fail(unavailable(current))
         return pending
+
+    def take_in(
+        self,
+        current: PartitionShard[S],
+        decided: DecidedRecords[S],
+        numbers: Sequence[Number],
+        reply: HeldReply,
+    ) -> bool:
+        """`write` of records that are decided and encoded, into the open batch: `reply` is held.
+
+        `current` is active, not busy. False, and nothing has happened, where `write` decides more.
+        """
+        size_bytes, batch = decided.size_bytes, current.batch
+        try:
+            if batch is None and self._append_linger_ms != 0:
+                batch = self._new_batch(current, size_bytes)
+        except KafkaError:
+            return False
+        if batch is None or not batch.has_room(size_bytes):
+            return False
+        current.now_ms = now_ms = int(self._loop.time() * 1000)
+        try:
+            decided.put(current.shard, numbers, batch, self._clock.wall_ms())
+        except Exception as error:
+            self._broken(current, reply, error)
+            return True
+        reply.offset = current.last_written = batch.next_offset
+        reply.deadline_ms = now_ms + self._write_timeout_ms
+        current.held.append(reply)
+        return True
 
     def read(
         self,
@@ -296,18 +329,11 @@ class CoordinatorRuntime(Generic[S]):
         return None
 
     def _append_alone(
-        self,
-        current: PartitionShard[S],
-        result: Result[R],
-        encoded: list[Encoded],
-        moment: Moment,
+        self, current: PartitionShard[S], result: Result[R], encoded: list[Encoded], moment: Moment
     ) -> None:
         """Append an operation's records in batches of their own, then replay them."""
-        shard = current.shard
-        producer = result.producer
-        producer_id = -1 if producer is None else producer.producer_id
-        epoch = -1 if producer is None else producer.producer_epoch
-        guard = None if producer is None else producer.guard
+        shard, producer = current.shard, result.producer
+        producer_id, epoch, guard = (-1, -1, None) if producer is None else producer
         cut = batches.split(
             result.records,
             encoded,
@@ -333,6 +359,10 @@ class CoordinatorRuntime(Generic[S]):
                 return batch
             if not self._close_batch(current):
                 raise KafkaError(ErrorCode.NOT_COORDINATOR)
+        return self._new_batch(current, size_bytes)
+
+    def _new_batch(self, current: PartitionShard[S], size_bytes: int) -> OpenBatch | None:
+        """See `_batch_for`; none is open."""
         partition = current.partition
         bytes_max = self._log.check_append(partition, current.leader_epoch)
         batch = OpenBatch(self._log.next_offset(partition), bytes_max)
@@ -384,28 +414,24 @@ class CoordinatorRuntime(Generic[S]):
         if batch is None:
             return True
         was_busy, current.busy = current.busy, True
+        base_offset = batch.base_offset
         try:
-            base_offset = self._append(current, batch.build(self._base_sequence), at_once=True)
+            made = batch.make(self._base_sequence, current.leader_epoch)
+            if self._log.append_made(current.partition, made):
+                self.reloads.succeeded(current.partition)
+            else:
+                built = batch.build(self._base_sequence)
+                base_offset = self._append(current, built, at_once=True)
         except KafkaError as error:
-            logger.warning(
-                "partition %d of the %s is loaded anew, its log refused what was decided: %s",
-                current.partition,
-                self._module,
-                error,
-            )
+            self._warn(current, f", its log refused what was decided: {error}")
             if not self._lost(current, error):
                 self._restart(current)
             return False
         finally:
             current.busy = was_busy
         if base_offset != batch.base_offset:
-            logger.warning(
-                "partition %d of the %s is loaded anew: somebody else wrote to it, offset %d is %d",
-                current.partition,
-                self._module,
-                batch.base_offset,
-                base_offset,
-            )
+            at = f"offset {batch.base_offset} is {base_offset}"
+            self._warn(current, f": somebody else wrote to it, {at}")
             self._restart(current)
             return False
         return self._partitions.get(current.partition) is current
@@ -419,11 +445,11 @@ class CoordinatorRuntime(Generic[S]):
         at_once: bool = False,
     ) -> int:
         """Append one batch; returns its base offset."""
+        epoch, generation = current.leader_epoch, current.generation
         info = self._log.append(
-            current.partition, batch, current.leader_epoch, guard, transaction_version, at_once
+            current.partition, batch, epoch, guard, transaction_version, at_once
         )
         current.last_written = info.last_offset + 1
-        generation = current.generation
         self.reloads.watch(
             current.partition,
             info.written,
@@ -534,7 +560,7 @@ class CoordinatorRuntime(Generic[S]):
 
     # ------------------------------------------------------------------ giving up
 
-    def _broken(self, current: PartitionShard[S], pending: AnyReply, error: Exception) -> None:
+    def _broken(self, current: PartitionShard[S], pending: Failable, error: Exception) -> None:
         """An operation failed in a way that no Kafka error describes: a bug of ours. Its caller
         is told so, the shard is built anew from what the log says."""
         logger.error(
@@ -545,6 +571,10 @@ class CoordinatorRuntime(Generic[S]):
         )
         pending.fail(KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, repr(error)))
         self._restart(current)
+
+    def _warn(self, current: PartitionShard[S], why: str) -> None:
+        where = current.partition, self._module
+        logger.warning("partition %d of the %s is loaded anew%s", *where, why)
 
     def _lost(self, current: PartitionShard[S], error: KafkaError) -> bool:
         """Give the shard up if `error` says that its log is not ours any more."""

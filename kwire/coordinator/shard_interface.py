@@ -11,21 +11,34 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
+from kwire.coordinator.open_batch import OpenBatch
 from kwire.log.partition.producers import VerificationGuard
 from kwire.pending import Answer, Pending
 from kwire.protocol.errors import KafkaError
+from kwire.protocol.records.build import MadeBatch
 from kwire.protocol.structs import Message
 
 NO_PRODUCER_ID = -1
 NO_PRODUCER_EPOCH = -1
 
 R = TypeVar("R")
+S_contra = TypeVar("S_contra", contravariant=True)
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 # A reply that waits and the response that it is to have, of whatever request: those of a shard
 # are in one queue.
 AnyResponse: TypeAlias = Any
 AnyReply: TypeAlias = Pending[AnyResponse]
+
+
+Number: TypeAlias = int | bytes
+"""What requests differ in that say the same but for their numbers (`CommitShape.numbers`)."""
+
+
+class Failable(Protocol):
+    """Who waits for an answer."""
+
+    def fail(self, error: Exception) -> bool | None: ...
 
 
 class Moment(NamedTuple):
@@ -37,11 +50,13 @@ class Moment(NamedTuple):
 
 class CoordinatorRecord(NamedTuple):
     """A record to append: the key message, and the value message with the version to write it
-    in; a value of None is a tombstone."""
+    in; a value of None is a tombstone. `encoded_key` is the key as it stands in the log, where that
+    is known."""
 
     key: Message
     value: Message | None
     value_version: int = 0
+    encoded_key: bytes | None = None
 
 
 class Producer(NamedTuple):
@@ -113,6 +128,22 @@ class Shard(Protocol):
         ...
 
 
+class DecidedRecords(Protocol[S_contra]):
+    """Plain records that a request has been decided to make, but for its numbers.
+
+    `size_bytes` is what they take of a batch at most (`open_batch.size_of`).
+    """
+
+    @property
+    def size_bytes(self) -> int: ...
+
+    def put(
+        self, shard: S_contra, numbers: Sequence[Number], batch: OpenBatch, wall_ms: int
+    ) -> None:
+        """Put the records into `batch` and replay them, as an operation's would be."""
+        ...
+
+
 class AppendInfo(Protocol):
     """What an append did: the offsets that its batch got, and `written`, which completes when it
     is in the file and fails when it cannot be."""
@@ -143,6 +174,12 @@ class CoordinatorLog(Protocol):
         was assigned; a failure after that comes by `AppendInfo.written`. `transaction_version`
         counts for the marker of a transaction (KIP-890). With `at_once` nothing else is about to
         be appended in this turn: there is no use in waiting for its end to write."""
+        ...
+
+    def append_made(self, partition: int, made: MadeBatch) -> bool:
+        """Append and write a batch that was made for the end of the log, at the epoch in its
+        header. False, and nothing is changed, where `append` has more to decide; raises KafkaError
+        where it cannot be written."""
         ...
 
     def check_append(self, partition: int, leader_epoch: int) -> int:

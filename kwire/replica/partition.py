@@ -22,6 +22,7 @@ from kwire.log.types import LOG_END, AppendInfo, FetchSlices, Origin
 from kwire.pending import Pending, after
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records import BatchHeader
+from kwire.protocol.records.build import MadeBatch
 from kwire.protocol.records.validation import CheckedBatch
 from kwire.replica.hosted_log import NO_EPOCH, HostedLog
 from kwire.replica.reading import (
@@ -196,6 +197,32 @@ class Partition(HostedLog):
         self.traffic.produce_requests += 1
         self._await(written, first, first + header.last_offset_delta + 1, header.size_bytes)
         return header
+
+    def append_made(self, made: MadeBatch, wall_ms: int) -> bool:
+        """`append` with acks=-1, and its write, of a batch that was made here for the log's end.
+
+        False, and nothing is changed, where `append` has more to decide or to say. Raises
+        KafkaError(KAFKA_STORAGE_ERROR) where it cannot be written.
+        """
+        state, log, header = self.state, self.log, made.header
+        if (
+            log is None
+            or state.leader_id != state.broker_id
+            or state.leader_epoch != header.partition_leader_epoch
+            or len(state.isr) < self.effective_min_isr()
+            or log.config.flush_messages != LONG_MAX
+        ):
+            return False
+        try:
+            if not log.append_made(made, wall_ms):
+                return False
+        except KafkaError as error:
+            self.end_waiting(ErrorCode(error.code))
+            raise
+        self.traffic.produce_requests += 1
+        first = header.base_offset
+        self._written(first, first + header.last_offset_delta + 1, header.size_bytes)
+        return True
 
     def share_write(self, waiter: WriteWaiter) -> None:
         """Hear of the write that the last append waits for."""

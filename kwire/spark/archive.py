@@ -364,14 +364,12 @@ class Archiver:
             tasks_min=self.options.tasks,
             fail_on_loss=not self.options.allow_gaps,
             shares_tasks=True,
-            newer_source=self.decoding is None,
         )
         frame = frame.withColumn("date", _date()).withColumn("leaderEpoch", f.lit(None).cast("int"))
         columns = [name for name in lake.RECORD_COLUMNS if name != "topic"]
         frame = frame.select(*columns, "date")
         if self.decoding is None:
             return Added(records(frame), [])
-        frame = _in_order(frame)
         schema = f"{_fields(frame)}, {self.decoding.checked_schema}"
         checked = frame.mapInArrow(self.decoding.check_batches, schema).persist(
             StorageLevel.DISK_ONLY
@@ -379,10 +377,10 @@ class Archiver:
         try:
             topic = next(iter(ranges))[0]
             decoded = self._decoded(checked, self.tables[topic].columns)
-            good = records(_in_order(decoded.where("reason is null").drop("reason")))
+            good = records(decoded.where("reason is null").drop("reason"))
             ids = [f"{side}SchemaId" for side in self.decoding.sides]
             bad = decoded.where("reason is not null").select(*frame.columns, *ids, "reason")
-            return Added(good, dead_letters(_in_order(bad)))
+            return Added(good, dead_letters(bad))
         finally:
             checked.unpersist()
 
@@ -412,11 +410,6 @@ def _date() -> Any:
     return f.when(is_today, f.lit(today)).otherwise(f.date_format(time, "yyyy-MM-dd"))
 
 
-def _in_order(frame: Any) -> Any:
-    """Rows of one task and folder go to one file in the order of their offsets."""
-    return frame.sortWithinPartitions(*lake.PARTITION_COLUMNS, "offset")
-
-
 def _fields(frame: Any) -> str:
     return ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in frame.schema)
 
@@ -429,6 +422,7 @@ def check_place(location: str, spark: Any) -> None:
 
 
 def run(options: argparse.Namespace, progress: Progress) -> tuple[int, dict[str, Any]]:
+    progress.size_of = "in files"
     if options.maintain_only:
         spark = open_session(options, "archive", needs_kafka=False, needs_delta=True)
         check_place(options.lake, spark)

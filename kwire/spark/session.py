@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from kwire.spark.java_errors import has_class
 from kwire.spark.usage import UsageError, pairs
 
 CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13"
@@ -48,8 +49,6 @@ COMPILING = (
 )
 # An Arrow batch of large records: whichever of records and bytes is reached first ends it.
 ARROW_BATCH_BYTES = 16 << 20
-# A task holds what it reads at a time of a file: at most so many records.
-READ_BATCH_RECORDS = 64
 HEARD_BYTES_MAX = 1 << 20
 # What stands in a pipe behind what was written to it before the session was there.
 READY = b"\0ready\0"
@@ -125,7 +124,11 @@ def open_session(
         "spark.sql.streaming.kafka.useDeprecatedOffsetFetching": "false",
         # Others' readers have statistics of these, not of the older form.
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-        "spark.sql.parquet.columnarReaderBatchSize": str(READ_BATCH_RECORDS),
+        # Else so many records at a time are held, however large, in vectors of twice their size.
+        "spark.sql.parquet.enableVectorizedReader": "false",
+        # Java's object streams hold what went through them until they are reset, by default
+        # after a hundred objects: of a frame that is kept on disk these are batches of 4 MB.
+        "spark.serializer.objectStreamReset": "1",
         # The size of a page and of a row group is looked at from the first record on, by default
         # from the hundredth: so many large ones are more than a task has memory for.
         "spark.hadoop.parquet.page.size.row.check.min": "1",
@@ -306,17 +309,13 @@ def lost_jvm() -> str | None:
 
 
 def _check_class(spark: Any, what: str, name: str, package: Callable[[str], str]) -> None:
-    """UsageError where Spark lacks a class: under spark-submit packages are its own matter."""
-    try:
-        spark._jvm.java.lang.Class.forName(
-            name,
-            False,
-            spark._jvm.java.lang.Thread.currentThread().getContextClassLoader(),
-        )
-    except Exception:
+    """UsageError where Spark lacks a class or cannot load it: under spark-submit packages are its
+    own matter."""
+    loader = spark._jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    if not has_class(spark._jvm, loader, name):
         from pyspark import __version__
 
-        raise UsageError(f"{what} is not there: --packages {package(__version__)}") from None
+        raise UsageError(f"{what} is not there: --packages {package(__version__)}")
 
 
 def _own_settings(

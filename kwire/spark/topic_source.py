@@ -113,13 +113,11 @@ def read_ranges(
     tasks_min: int = 0,
     fail_on_loss: bool = True,
     shares_tasks: bool = False,
-    newer_source: bool = False,
 ) -> Any:
     """A frame of the records in the ranges, with headers; one task a partition or more.
 
     Records that are gone fail the query unless `fail_on_loss` is false. `shares_tasks`: a task
     reads several ranges, one behind the other, where they are small (`task_groups`).
-    `newer_source`: by Spark's newer form of its Kafka source.
     """
     if any(topic.startswith(INTERNAL) for topic, _ in ranges):
         # The connector finds internal topics only where it asks a consumer for offsets. Queries
@@ -147,8 +145,6 @@ def read_ranges(
         )
         if tasks_min > len(chosen):
             reader = reader.option("minPartitions", str(tasks_min))
-        if not newer_source:
-            return reader.load()
         # The form is chosen here; the session may be others' too.
         before = spark.conf.get(OLDER_SOURCES)
         spark.conf.set(OLDER_SOURCES, OLDER_SOURCES_BUT_KAFKA)

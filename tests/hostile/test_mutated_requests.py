@@ -16,14 +16,14 @@ from kwire.protocol import messages
 from kwire.protocol.api_keys import API_KEYS
 from kwire.testing.cluster import Broker
 from tests.support.effort import seeds
+from tests.support.mutating import mutated
 from tests.support.vectors import message_of, rows
 from tests.support.wire import WireClient, fetch_values, produce_values
 
 REQUESTS_A_SEED = 600
 ANSWER_S = 0.01  # what takes longer, such as a join, is hung up on
 RSS_KB_MAX = 300_000  # every codec of every version compiled, and topics that were asked for
-INTERESTING = (0, 1, 0x7F, 0x80, 0xFF)
-COUNTS = (-1, 0, 1, 2**31 - 1, -(2**31), 65536)
+API_AND_VERSION_BYTES = 4  # they stay
 
 
 @pytest.fixture(scope="module")
@@ -52,24 +52,6 @@ def broker() -> Iterator[Broker]:
         yield broker
 
 
-def _mutated(draw: random.Random, frame: bytes) -> bytes:
-    data = bytearray(frame)
-    for _ in range(draw.choice((0, 1, 1, 1, 2, 3, 8))):
-        at = draw.randrange(4, len(data) + 1)  # the API and its version stay
-        kind = draw.randrange(5)
-        if kind == 0:
-            data[at : at + 1] = bytes([draw.randrange(256)])
-        elif kind == 1:
-            data[at : at + 1] = bytes([draw.choice(INTERESTING)])
-        elif kind == 2:
-            del data[at : at + draw.choice((1, 2, 4, 8))]
-        elif kind == 3:
-            data[at:at] = draw.randbytes(draw.choice((1, 2, 4)))
-        else:
-            data[at : at + 4] = struct.pack(">i", draw.choice(COUNTS))
-    return bytes(data)
-
-
 def _send_one(broker: Broker, data: bytes) -> None:
     with socket.create_connection((broker.host, broker.port), 30) as connection:
         connection.sendall(struct.pack(">i", len(data)) + data)
@@ -83,7 +65,7 @@ def test_mutated_requests(broker: Broker, requests: list[bytes], seed: int) -> N
         topic = f"bystander-{seed}"
         bystander.create_topic(topic)
         for _ in range(REQUESTS_A_SEED):
-            _send_one(broker, _mutated(draw, draw.choice(requests)))
+            _send_one(broker, mutated(draw, draw.choice(requests), API_AND_VERSION_BYTES))
         produce_values(bystander, topic, 0, [b"still here"])
         assert fetch_values(bystander, topic, 0) == [b"still here"]
     log = broker.log_text()

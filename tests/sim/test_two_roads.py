@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
+
 import pytest
 
+from kwire.coordinator.coordinator_log import PartitionCoordinatorLog
 from kwire.coordinator.group import current_consumer
 from kwire.coordinator.group.consumer.state import Member
 from kwire.coordinator.group.coordinator import GroupCoordinator
 from kwire.coordinator.group.current_consumer import CurrentConsumer
 from kwire.coordinator.group.current_member import CurrentMember
 from kwire.coordinator.group.offsets import OffsetOperations
-from kwire.coordinator.group.usual_commit import UsualCommit
-from kwire.coordinator.shard_interface import Moment
+from kwire.coordinator.group.storage import GroupStorage
+from kwire.coordinator.group.stored_offsets import StoredOffset
+from kwire.coordinator.group.usual_commit import OffsetShard, UsualCommit
+from kwire.coordinator.open_batch import OpenBatch
+from kwire.coordinator.shard_interface import Moment, Number
 from kwire.protocol.commit_frames import CommitValue
+from kwire.protocol.records.build import MadeBatch
 from kwire.server.described_topics import DescribedTopics
 from tests.sim.two_roads import Road, difference
 from tests.support.effort import seeds
@@ -130,4 +138,59 @@ def test_a_road_whose_records_are_not_the_general_ones_is_found(
 
     original = CommitValue.encoded
     monkeypatch.setattr(CommitValue, "encoded", encoded)
+    assert _parts_from_seed()
+
+
+def test_a_road_whose_commits_have_no_effect_but_in_the_log_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def put(
+        self: UsualCommit,
+        shard: OffsetShard,
+        numbers: Sequence[Number],
+        batch: OpenBatch,
+        wall_ms: int,
+    ) -> None:
+        storage = shard.storage
+        before = {group: dict(topics) for group, topics in storage.offsets.by_group.items()}
+        original(self, shard, numbers, batch, wall_ms)
+        storage.offsets.by_group.update(before)
+
+    original = UsualCommit.put
+    monkeypatch.setattr(UsualCommit, "put", put)
+    assert _parts_from_seed()
+
+
+def test_commits_that_do_not_know_where_their_records_stand_are_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def replay_committed(
+        self: GroupStorage, group_id: str, topic: str, partition: int, stored: StoredOffset
+    ) -> None:
+        at = stored.record_offset + (sys._getframe(1).f_code is UsualCommit.put.__code__)
+        original(self, group_id, topic, partition, stored._replace(record_offset=at))
+
+    original = GroupStorage.replay_committed
+    monkeypatch.setattr(GroupStorage, "replay_committed", replay_committed)
+    assert _parts_from_seed()
+
+
+def test_batches_that_are_not_what_is_checked_elsewhere_are_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def make(self: OpenBatch, base_sequence: int, leader_epoch: int) -> MadeBatch:
+        return original(self, base_sequence + 1, leader_epoch)
+
+    original = OpenBatch.make
+    monkeypatch.setattr(OpenBatch, "make", make)
+    assert _parts_from_seed()
+
+
+def test_an_answer_in_front_of_its_write_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is acknowledged that is not in the log (decision 9)."""
+
+    def append_made(self: PartitionCoordinatorLog, partition: int, made: MadeBatch) -> bool:
+        return partition >= 0  # it is said to be there
+
+    monkeypatch.setattr(PartitionCoordinatorLog, "append_made", append_made)
     assert _parts_from_seed()

@@ -14,6 +14,7 @@ from kwire.log.types import AppendInfo
 from kwire.pending import Pending
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records import parse_header, stamp
+from kwire.protocol.records.build import MadeBatch
 
 
 class Handle:
@@ -117,6 +118,12 @@ class MemoryLog:
             if not self.lagging:
                 self.commit(partition)
         return AppendInfo(base, last, -1, 0, written)
+
+    def append_made(self, partition: int, made: MadeBatch) -> bool:
+        if self.hold_writes or made.header.base_offset != self.ends.get(partition, 0):
+            return False
+        self.append(partition, bytearray(made.data), made.header.partition_leader_epoch)
+        return True
 
     def check_append(self, partition: int, leader_epoch: int) -> int:
         if self.refuse is not None:

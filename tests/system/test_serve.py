@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from kwire.cli.interpreter import advice
 from kwire.testing.cluster import Broker, NodeFailed
+from kwire.testing.cluster.waiting import wait_for
 from tests.support.wire import WireClient, fetch_values, produce_values
 
 READY_LINE_S = 5.0  # generous: the goal of 0.3 s is measured by bench/
@@ -58,6 +60,15 @@ def test_topics_and_records_are_there_after_a_restart(tmp_path: Path, how: str) 
                 produce_values(client, "kept", 0, [b"%d" % turn])
         with WireClient(broker.bootstrap) as client:
             assert fetch_values(client, "kept", 0) == [b"a", b"b", b"0", b"1"]
+
+
+def test_an_interpreter_that_could_be_faster_is_named_once() -> None:
+    """And none that is built with PGO and LTO, or does not say how it is built."""
+    told = advice()
+    with Broker() as broker:
+        wait_for(lambda: told is None or told in broker.log_text(), "the line")
+        assert broker.stop(signal.SIGTERM) == 0
+        assert broker.log_text().count("this Python") == (told is not None)
 
 
 def test_a_kept_cluster_keeps_its_identity(tmp_path: Path) -> None:

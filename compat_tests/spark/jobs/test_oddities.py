@@ -40,7 +40,7 @@ def test_records_of_ten_megabytes(broker: Broker, run: Run, lake: str) -> None:
     a hundred of them, which a task held when it wrote and read it."""
     at, large = broker.bootstrap, 24 << 20
     topic = client.create(at, max_message_bytes=large)
-    values = [b'"' + b"%d" % i + b"x" * (10 << 20) + b'"' for i in range(8)]
+    values = [b'"' + b"%d" % i + b"x" * (10 << 20) + b'"' for i in range(16)]
     limits = {"message.max.bytes": str(large)}
     client.send(at, topic, [Sent(0, None, value) for value in values], **limits)
     arguments = ("-b", at, "--topics", topic, "--lake", lake, "--once", "--decode", "json")

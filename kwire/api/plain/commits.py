@@ -82,13 +82,12 @@ class PlainCommits:
         if is_new:
             heads.keep(known.shape.head, known)
         frame = b"".join((known.before, body[CORRELATION_ID], known.behind))
-        answer = LaterAnswer(connection, counts, self._version, frame)
-        answer.codes = known.codes
-        reply = CommitReply(answer, known, parts)
+        answer = CommitAnswer(connection, counts, self._version, frame, known, parts)
         if started_ns:
             answer.timed = counts.begun_at(connection.turn_s, started_ns, len(body))
         connection.take_place(answer)
-        groups.commit_usual(known.commit, found, reply)
+        if not groups.takes_in(known.commit, found, answer):
+            groups.commit_usual(known.commit, found, CommitReply(answer))
         return NOTHING
 
     def _known(self, body: memoryview) -> KnownCommit | None:
@@ -118,30 +117,36 @@ class PlainCommits:
         return len({topic.topic_id for topic in request.topics}) == len(request.topics)
 
 
-class CommitReply(Pending[None]):
-    """What the coordinator completes: the answer leaves, or says why not."""
+class CommitAnswer(LaterAnswer):
+    """The place of a commit, which its coordinator holds until it is committed (`HeldReply`): the
+    answer leaves, or says why not."""
 
-    __slots__ = ("_answer", "_known", "_parts")
+    __slots__ = ("deadline_ms", "known", "node_parts", "offset")
 
-    def __init__(self, answer: LaterAnswer, known: KnownCommit, parts: Parts) -> None:
-        super().__init__()
-        self._answer = answer
-        self._known = known
-        self._parts = parts
+    def __init__(
+        self,
+        connection: PlainConnection,
+        counts: RequestCounts,
+        version: int,
+        frame: bytes,
+        known: KnownCommit,
+        parts: Parts,
+    ) -> None:
+        super().__init__(connection, counts, version, frame)
+        self.codes = known.codes
+        self.known = known
+        self.node_parts = parts
+        self.offset = self.deadline_ms = 0
 
-    def complete(self, result: None) -> bool:
-        if self.done:
-            return False
-        self.done = True
-        self._answer.send()
-        return True
+    def release(self) -> None:
+        """It is committed."""
+        if self.connection.answered(self):
+            self.counts.answered_plainly(self.version, self.codes, self.timed)
 
-    def fail(self, error: Exception) -> bool:
-        if self.done:
-            return False
-        self.done = True
-        answer, known = self._answer, self._known
-        context = answer.general_context(self._parts, ApiKey.OFFSET_COMMIT, known.client_id)
+    def fail(self, error: Exception) -> None:
+        """It is not, or nobody knows."""
+        known = self.known
+        context = self.general_context(self.node_parts, ApiKey.OFFSET_COMMIT, known.client_id)
         context.effects_done = True
         told: Pending[Response]
         if isinstance(error, KafkaError):
@@ -149,7 +154,30 @@ class CommitReply(Pending[None]):
             told = Pending.completed(response)
         else:
             told = Pending.failed(error)
-        answer.send_generally(context, told)
+        self.send_generally(context, told)
+
+
+class CommitReply(Pending[None]):
+    """What the coordinator completes where it does not hold the answer itself."""
+
+    __slots__ = ("_answer",)
+
+    def __init__(self, answer: CommitAnswer) -> None:
+        super().__init__()
+        self._answer = answer
+
+    def complete(self, result: None) -> bool:
+        if self.done:
+            return False
+        self.done = True
+        self._answer.release()
+        return True
+
+    def fail(self, error: Exception) -> bool:
+        if self.done:
+            return False
+        self.done = True
+        self._answer.fail(error)
         return True
 
 

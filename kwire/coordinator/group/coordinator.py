@@ -36,13 +36,13 @@ from kwire.coordinator.group.shard import GroupShard
 from kwire.coordinator.group.share.settings import ShareGroupSettings
 from kwire.coordinator.group.share_requests import LatestOffsets, ShareGroupRequests, TopicPartition
 from kwire.coordinator.group.topics import Topics
-from kwire.coordinator.group.usual_commit import Number, UsualCommit
+from kwire.coordinator.group.usual_commit import UsualCommit
 from kwire.coordinator.loading import Worker
-from kwire.coordinator.partition import ShardState
+from kwire.coordinator.partition import HeldReply, ShardState
 from kwire.coordinator.partitioner import partition_for
 from kwire.coordinator.replies import Reply, convert, gather
 from kwire.coordinator.runtime import CoordinatorRuntime
-from kwire.coordinator.shard_interface import CoordinatorLog, Loop, Moment, Result
+from kwire.coordinator.shard_interface import CoordinatorLog, Loop, Moment, Number, Result
 from kwire.log.partition.producers import VerificationGuard
 from kwire.pending import Answer, Pending
 from kwire.protocol import messages as m
@@ -303,6 +303,12 @@ class GroupCoordinator:
             and not current.busy
             and current.shard.offsets.check_usual(commit, Moment(now_ms, 0))
         )
+
+    def takes_in(self, commit: UsualCommit, numbers: Sequence[Number], reply: HeldReply) -> bool:
+        """`commit_usual` in the open batch of its partition; False, and nothing has happened, where
+        that is not possible. Follows `takes_commit`."""
+        current = self.runtime.led(commit.partition)
+        return current is not None and self.runtime.take_in(current, commit, numbers, reply)
 
     def commit_usual(
         self, commit: UsualCommit, numbers: Sequence[Number], reply: Pending[None]

@@ -14,8 +14,8 @@ from kwire.coordinator.group.kinds import GroupKinds
 from kwire.coordinator.group.offset_records import offset_commit, offset_tombstone
 from kwire.coordinator.group.storage import GroupStorage
 from kwire.coordinator.group.stored_offsets import StoredOffset, Topics
-from kwire.coordinator.group.usual_commit import Number, UsualCommit
-from kwire.coordinator.shard_interface import CoordinatorRecord, Moment, Producer, Result
+from kwire.coordinator.group.usual_commit import UsualCommit
+from kwire.coordinator.shard_interface import CoordinatorRecord, Moment, Number, Producer, Result
 from kwire.log.partition.producers import VerificationGuard
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError

@@ -190,14 +190,25 @@ class GroupStorage:
             self.offsets.remove(group_id, topic, partition)
             self._remove_pending(group_id, topic, partition)
             return
-        if group_id not in self.classic.groups and self.kind(group_id) is None:
-            self.classic.add_simple(group_id)
         stored = _stored_offset(value, offset)
         if producer_id < 0:
-            self.offsets.put(group_id, topic, partition, stored)
+            self.replay_committed(group_id, topic, partition, stored)
         else:
+            self._add_group(group_id)
             self.pending.setdefault(producer_id, Offsets()).put(group_id, topic, partition, stored)
             self.open_transactions.setdefault(group_id, {})[producer_id] = None
+
+    def replay_committed(
+        self, group_id: str, topic: str, partition: int, stored: StoredOffset
+    ) -> None:
+        """What the record of an offset says that is committed outside of transactions."""
+        self._add_group(group_id)
+        self.offsets.put(group_id, topic, partition, stored)
+
+    def _add_group(self, group_id: str) -> None:
+        """Who commits is a group: a classic one, if it is none yet."""
+        if group_id not in self.classic.groups and self.kind(group_id) is None:
+            self.classic.add_simple(group_id)
 
     def _remove_pending(self, group_id: str, topic: str, partition: int) -> None:
         """A deletion reaches the commits of open transactions, too; a transaction that has no

@@ -7,15 +7,21 @@ value, turned into a record by `to_record`, and becomes the state only when the 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 from kwire.coordinator.transaction.states import TransactionState
 from kwire.protocol import messages as m
+from kwire.protocol.bare_classes import bare_class
+from kwire.protocol.coordinator_records import encode_key
 
 NO_PRODUCER_ID = -1
 NO_PRODUCER_EPOCH = -1
 #: A producer id has to be replaced once its epoch has reached this (one bump is left for a fence).
 EXHAUSTED_EPOCH = 32766
+#: Keys that are kept as they stand in the log, at most so many characters of each.
+KEYS_REMEMBERED = 8192
+KEY_LENGTH_MAX = 128
 
 Partitions = tuple[tuple[str, int], ...]
 
@@ -75,25 +81,40 @@ def fresh(producer_id: int, timeout_ms: int, now_ms: int) -> TransactionMetadata
     )
 
 
+@lru_cache(KEYS_REMEMBERED)
+def _known_key(transactional_id: str) -> tuple[m.TransactionLogKey, bytes]:
+    key = m.TransactionLogKey(transactional_id=transactional_id)
+    return key, encode_key(key)
+
+
+def key_of(transactional_id: str) -> tuple[m.TransactionLogKey, bytes | None]:
+    """The key of its records, and the same as it stands in the log unless that is long: each
+    transaction has three records."""
+    if len(transactional_id) > KEY_LENGTH_MAX:
+        return m.TransactionLogKey(transactional_id=transactional_id), None
+    return _known_key(transactional_id)
+
+
 def from_record(value: m.TransactionLogValue) -> TransactionMetadata:
     """The value that a TransactionLogValue message says."""
-    partitions = tuple(
-        (topic.topic, partition)
-        for topic in value.transaction_partitions or ()
-        for partition in topic.partition_ids
+    topics = value.transaction_partitions
+    partitions = (
+        tuple([(topic.topic, index) for topic in topics for index in topic.partition_ids])
+        if topics
+        else ()
     )
     return TransactionMetadata(
-        producer_id=value.producer_id,
-        previous_producer_id=value.previous_producer_id,
-        next_producer_id=value.next_producer_id,
-        producer_epoch=value.producer_epoch,
-        next_producer_epoch=value.next_producer_epoch,
-        timeout_ms=value.transaction_timeout_ms,
-        state=TransactionState(value.transaction_status),
-        partitions=partitions,
-        start_ms=value.transaction_start_timestamp_ms,
-        last_update_ms=value.transaction_last_update_timestamp_ms,
-        client_transaction_version=value.client_transaction_version,
+        value.producer_id,
+        value.previous_producer_id,
+        value.next_producer_id,
+        value.producer_epoch,
+        value.next_producer_epoch,
+        value.transaction_timeout_ms,
+        TransactionState(value.transaction_status),
+        partitions,
+        value.transaction_start_timestamp_ms,
+        value.transaction_last_update_timestamp_ms,
+        value.client_transaction_version,
     )
 
 
@@ -109,18 +130,30 @@ def to_record(metadata: TransactionMetadata, version: int = 1) -> m.TransactionL
             m.TransactionLogValue.PartitionsSchema(topic=topic, partition_ids=ids)
             for topic, ids in topics.items()
         ]
-    value = m.TransactionLogValue(
-        producer_id=metadata.producer_id,
-        producer_epoch=metadata.producer_epoch,
-        transaction_timeout_ms=metadata.timeout_ms,
-        transaction_status=int(metadata.state),
-        transaction_partitions=partitions,
-        transaction_last_update_timestamp_ms=metadata.last_update_ms,
-        transaction_start_timestamp_ms=metadata.start_ms,
-    )
-    if version >= 1:
-        value.previous_producer_id = metadata.previous_producer_id
-        value.next_producer_id = metadata.next_producer_id
-        value.next_producer_epoch = metadata.next_producer_epoch
-        value.client_transaction_version = metadata.client_transaction_version
+    if version < 1:
+        return m.TransactionLogValue(
+            producer_id=metadata.producer_id,
+            producer_epoch=metadata.producer_epoch,
+            transaction_timeout_ms=metadata.timeout_ms,
+            transaction_status=int(metadata.state),
+            transaction_partitions=partitions,
+            transaction_last_update_timestamp_ms=metadata.last_update_ms,
+            transaction_start_timestamp_ms=metadata.start_ms,
+        )
+    value = _BareValue()  # without the price of keywords
+    value._tagged = None
+    value.producer_id = metadata.producer_id
+    value.previous_producer_id = metadata.previous_producer_id
+    value.next_producer_id = metadata.next_producer_id
+    value.producer_epoch = metadata.producer_epoch
+    value.next_producer_epoch = metadata.next_producer_epoch
+    value.transaction_timeout_ms = metadata.timeout_ms
+    value.transaction_status = int(metadata.state)
+    value.transaction_partitions = partitions
+    value.transaction_last_update_timestamp_ms = metadata.last_update_ms
+    value.transaction_start_timestamp_ms = metadata.start_ms
+    value.client_transaction_version = metadata.client_transaction_version
     return value
+
+
+_BareValue = bare_class(m.TransactionLogValue)

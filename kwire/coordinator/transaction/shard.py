@@ -31,6 +31,7 @@ from kwire.coordinator.transaction.metadata import (
     TransactionMetadata,
     check,
     from_record,
+    key_of,
     to_record,
 )
 from kwire.coordinator.transaction.states import (
@@ -174,11 +175,8 @@ class TransactionShard:
             f"{transactional_id}: {before_state} may not become {after.state}",
         )
         version = 1 if self.transaction_version() >= 1 else 0
-        record = CoordinatorRecord(
-            m.TransactionLogKey(transactional_id=transactional_id),
-            to_record(after, version),
-            version,
-        )
+        key, encoded_key = key_of(transactional_id)
+        record = CoordinatorRecord(key, to_record(after, version), version, encoded_key)
 
         def after_append() -> None:
             if last_epoch is not None:

@@ -18,12 +18,12 @@ from kwire.log.partition.batch_rules import (
     rules_of,
     split,
 )
-from kwire.log.partition.config import LogConfig
+from kwire.log.partition.config import LONG_MAX, LogConfig
 from kwire.log.partition.deferred_checks import check_or_defer
 from kwire.log.partition.producers import BatchMetadata, Producers, VerificationGuard
 from kwire.log.types import Origin
 from kwire.protocol.errors import ErrorCode, KafkaError
-from kwire.protocol.records import BatchHeader, build_batch
+from kwire.protocol.records import CREATE_TIME, BatchHeader, build_batch
 from kwire.protocol.records.validation import (
     CheckedBatch,
     ValidatedBatch,
@@ -57,6 +57,18 @@ class LeaderChecks:
         self._producers = producers
         self.rules = rules_of(config, name)
         self.plain_bytes_max = min(config.max_message_bytes, config.segment_bytes)
+
+    def takes_made(self, header: BatchHeader, wall_ms: int) -> bool:
+        """Whether a batch of records with keys, made here, fulfils the topic's rules as it is: no
+        other codec or timestamps are asked for, and none of its timestamps can be refused."""
+        rules = self.rules
+        return (
+            header.size_bytes <= self.plain_bytes_max
+            and not rules.codec
+            and rules.timestamp_type == CREATE_TIME
+            and rules.timestamp_before_max_ms == LONG_MAX
+            and header.max_timestamp - wall_ms <= rules.timestamp_after_max_ms
+        )
 
     def place(
         self,

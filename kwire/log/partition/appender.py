@@ -23,6 +23,7 @@ from kwire.log.types import AppendInfo, Origin
 from kwire.pending import Pending
 from kwire.protocol.errors import KafkaError
 from kwire.protocol.records import BatchHeader
+from kwire.protocol.records.build import MadeBatch
 from kwire.protocol.records.validation import CheckedBatch
 
 BASE_OFFSET = Struct(">q")
@@ -188,6 +189,39 @@ class Appender:
             pass  # a damaged segment, of which the general way says the same
         BASE_OFFSET.pack_into(batch, 0, 0)  # as its client sent it
         return None
+
+    def append_made(self, made: MadeBatch, wall_ms: int) -> bool:
+        """`append_as_leader` of a batch that this process has made for the end of the log, and its
+        write: nothing of it is checked but what the log asks of any batch.
+
+        False, and nothing is changed, where `append_as_leader` has more to decide. Raises
+        KafkaError(KAFKA_STORAGE_ERROR): it is not written.
+        """
+        log, header = self._log, made.header
+        if (
+            log.error is not None
+            or log.is_closed
+            or self._buffer
+            or self._buffer.is_slow
+            or header.base_offset != self.next_offset
+            or header.partition_leader_epoch > self._epochs.latest_saved
+            or not self._checks.takes_made(header, wall_ms)
+        ):
+            return False
+        segment = self._segments.active
+        try:
+            if self._is_due(segment, header, header.max_timestamp):
+                return False
+            self._take(segment, header, made.data, header.max_timestamp, None, True)
+        except OSError as error:
+            log.write_failed(error, [], header.size_bytes)
+        except KafkaError:
+            return False  # a damaged segment, of which the general way says the same
+        else:
+            self._buffer.write(segment)
+        if log.error is not None:
+            raise anew(log.error)
+        return True
 
     def append_as_follower(self, batches: Buffer | Sequence[Buffer]) -> AppendInfo:
         """Append what a leader sent as it is: offsets, epochs and timestamps are kept.

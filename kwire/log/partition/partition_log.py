@@ -71,8 +71,7 @@ class PartitionLog:
         self.producers = producers
         self.clock = local.clock
         self.config = local.config
-        self.log_start_offset = log_start_offset
-        self.local_log_start_offset = log_start_offset
+        self.log_start_offset = self.local_log_start_offset = log_start_offset
         self.high_watermark = 0
         self.log_end_offset = local.written_offset
         self.is_closed = False
@@ -91,6 +90,7 @@ class PartitionLog:
         # The parts' own methods: for every batch a call that only calls another would show.
         self.append_as_leader = self._appender.append_as_leader
         self.append_usual = self._appender.append_usual
+        self.append_made = self._appender.append_made
         self.append_as_follower = self._appender.append_as_follower
         self.read = self._reader.read
         local.sync_failed = self._sync_failed

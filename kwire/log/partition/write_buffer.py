@@ -77,6 +77,11 @@ class WriteBuffer:
         """Whether a batch of this size would wait for the end of the turn."""
         return size_bytes < SMALL_BYTES and self._size_bytes + size_bytes < TAIL_BYTES_MAX
 
+    @property
+    def is_slow(self) -> bool:
+        """Whether the disk is slow on command: nothing is written at once."""
+        return bool(self._files.write_delay_ms)
+
     def pending(self) -> Pending[None]:
         """Completes with the next write."""
         if self._pending is None:

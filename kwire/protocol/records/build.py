@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from struct import Struct
+from typing import NamedTuple
 
+from kwire.checksums import crc32c
 from kwire.protocol.records.compression import compress
 from kwire.protocol.records.header import (
     APPEND_TIME_BIT,
+    ATTRIBUTES_POSITION,
     CONTROL_BIT,
     CRC_POSITION,
     CREATE_TIME,
@@ -21,12 +25,21 @@ from kwire.protocol.records.header import (
     NO_TIMESTAMP,
     PREFIX_SIZE,
     TRANSACTIONAL_BIT,
+    BatchHeader,
     Codec,
     compute_crc,
 )
 from kwire.protocol.records.record import Record
 
 _SMALL = tuple(bytes([value]) for value in range(128))
+_STARTS_COUNT = 64
+_STARTS = tuple(bytes((0, 0, delta << 1)) for delta in range(_STARTS_COUNT))
+"""What stands in front of a record's key at the batch's first timestamp: attributes, timestamp and
+offset delta."""
+_FRONT = Struct(">qiibI").pack
+_COVERED = Struct(">hiqqqhii").pack
+"""A header up to its checksum, and what the checksum covers of it."""
+_new_header = tuple.__new__
 WIDEST_TIMESTAMP_DELTA = -(2**63)
 WIDEST_OFFSET_DELTA = 2**31 - 1
 
@@ -161,43 +174,66 @@ def build_batch(
     )
 
 
-def build_plain(
-    rows: Sequence[tuple[int, bytes, bytes | None]], base_sequence: int = NO_SEQUENCE
-) -> bytearray:
-    """A batch of records without headers, (timestamp, key, value) each, as `build_batch` makes it
-    of them: uncompressed, CreateTime, no producer, offsets from 0 on."""
+class MadeBatch(NamedTuple):
+    """A batch that this process has made, in its place: what its header says is known, and needs no
+    check. Only `make_plain` makes one."""
+
+    header: BatchHeader
+    data: bytes
+
+
+def framed(key: bytes, value: bytes | None) -> bytes:
+    """A record without headers, from the length of its key on."""
+    if value is None:
+        return b"".join((varint(len(key)), key, b"\x01\x00"))
+    return b"".join((varint(len(key)), key, varint(len(value)), value, b"\x00"))
+
+
+def make_plain(
+    rows: Sequence[tuple[int, bytes]], base_sequence: int, base_offset: int, leader_epoch: int
+) -> MadeBatch:
+    """A batch of records without headers, (timestamp, `framed`) each, as `build_batch` makes it of
+    them: uncompressed, CreateTime, no producer, the first one at `base_offset`."""
     base_timestamp = max_timestamp = rows[0][0]
-    parts = []
-    for delta, (timestamp, key, value) in enumerate(rows):
-        if timestamp > max_timestamp:
-            max_timestamp = timestamp
-        body = b"".join(
-            (
-                b"\x00",
-                varint(timestamp - base_timestamp),
-                varint(delta),
-                varint(len(key)),
-                key,
-                b"\x01" if value is None else varint(len(value)),
-                value or b"",
-                b"\x00",
-            )
-        )
-        parts.append(varint(len(body)))
-        parts.append(body)
-    return assemble(
-        b"".join(parts),
-        base_offset=0,
-        leader_epoch=NO_LEADER_EPOCH,
-        attributes=0,
-        last_offset_delta=len(rows) - 1,
-        base_timestamp=base_timestamp,
-        max_timestamp=max_timestamp,
-        producer_id=NO_PRODUCER_ID,
-        producer_epoch=-1,
-        base_sequence=base_sequence,
-        record_count=len(rows),
+    parts = [b""]
+    delta = 0
+    for timestamp, record in rows:
+        if timestamp == base_timestamp and delta < _STARTS_COUNT:
+            start = _STARTS[delta]
+        else:
+            if timestamp > max_timestamp:
+                max_timestamp = timestamp
+            start = b"".join((b"\x00", varint(timestamp - base_timestamp), varint(delta)))
+        parts.append(varint(len(start) + len(record)))
+        parts.append(start)
+        parts.append(record)
+        delta += 1
+    parts[0] = _COVERED(
+        0, delta - 1, base_timestamp, max_timestamp, NO_PRODUCER_ID, -1, base_sequence, delta
     )
+    covered = b"".join(parts)
+    crc = crc32c(covered)
+    size_bytes = ATTRIBUTES_POSITION + len(covered)
+    header = _new_header(
+        BatchHeader,
+        (
+            base_offset,
+            size_bytes,
+            leader_epoch,
+            MAGIC_CURRENT,
+            crc,
+            0,
+            delta - 1,
+            base_timestamp,
+            max_timestamp,
+            NO_PRODUCER_ID,
+            -1,
+            base_sequence,
+            delta,
+        ),
+    )
+    front = _FRONT(base_offset, size_bytes - PREFIX_SIZE, leader_epoch, MAGIC_CURRENT, crc)
+    return MadeBatch(header, front + covered)
 
 
 def _encode_all(

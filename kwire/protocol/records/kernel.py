@@ -118,7 +118,7 @@ def _unzigzag(
 @cython.nogil
 @cython.exceptval(check=False)
 def _add(left: cython.longlong, right: cython.longlong) -> cython.longlong:
-    """Sum of two int64 that wraps, as Kafka's timestamps do."""
+    """Sum of two int64 that wraps, as Kafka's timestamps and offsets do."""
     if cython.compiled:
         return cython.cast(
             cython.longlong,
@@ -449,12 +449,14 @@ class RecordWalk:
         self, limit: cython.longlong, target: cython.longlong, offset_min: cython.longlong
     ) -> cython.int:
         status: cython.int
+        offset: cython.longlong
         while limit > 0:
             limit -= 1
             status = self._next()
             if status != _RUNNING:
                 return status
-            if self.timestamp >= target and self.base_offset + self.offset_delta >= offset_min:
+            offset = _add(self.base_offset, self.offset_delta)
+            if self.timestamp >= target and offset >= offset_min:
                 return _TIMESTAMP
         return _RUNNING
 
@@ -491,7 +493,7 @@ class RecordWalk:
                 continue
             records.append(
                 (
-                    self.base_offset + self.offset_delta,
+                    _add(self.base_offset, self.offset_delta),
                     self.timestamp,
                     self._bytes(self.key_start, self.key_size),
                     self._bytes(self.value_start, self.value_size),
@@ -515,7 +517,7 @@ class RecordWalk:
             status = self._next()
             if status != _RUNNING:
                 return status
-            table[row] = self.base_offset + self.offset_delta
+            table[row] = _add(self.base_offset, self.offset_delta)
             table[row + 1] = self.timestamp
             table[row + 2] = self.record_start
             table[row + 3] = self.position

@@ -28,6 +28,7 @@ OTHER = -1
 
 ROW_FIELDS = 5
 _HEADER = cython.declare(cython.Py_ssize_t, 61)
+_OFFSET_MAX = cython.declare(cython.longlong, 0x7FFFFFFFFFFFFFFF)
 # Compression, transactional, control.
 _NOT_PLAIN = cython.declare(cython.int, 0x37)
 
@@ -117,6 +118,8 @@ class RowScan:
         delta = self._varint(p, record_end)
         if delta < 0 or delta > 0x7FFFFFFF or self._at > record_end:
             return False
+        if delta > _OFFSET_MAX - base:
+            return False  # no int64 holds its offset
         table[row] = base + delta
         size = self._varint(p, record_end)
         if size < -1 or self._at > record_end or size > record_end - self._at:

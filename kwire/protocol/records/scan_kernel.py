@@ -98,6 +98,24 @@ def _unsigned(
     return (high << 24) | (middle << 16) | (p[at + 2] << 8) | p[at + 3]
 
 
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _last_offset(base: cython.longlong, delta: cython.longlong) -> cython.longlong:
+    """base + delta; it wraps where nobody writes such offsets, as Kafka's does."""
+    if cython.compiled:
+        return cython.cast(
+            cython.longlong,
+            cython.cast(cython.ulonglong, base) + cython.cast(cython.ulonglong, delta),
+        )
+    else:
+        total = base + delta
+        if -0x8000000000000000 <= total <= 0x7FFFFFFFFFFFFFFF:
+            return total
+        return ((total + 0x8000000000000000) & 0xFFFFFFFFFFFFFFFF) - 0x8000000000000000
+
+
 @cython.final
 @cython.cclass
 class Tables:
@@ -210,7 +228,7 @@ class BatchScan:
         row[k + 2] = _integer(p, at, 8)
         row[k + 5] = magic
         if magic == 2:
-            row[k + 3] = row[k + 2] + _integer(p, at + 23, 4)
+            row[k + 3] = _last_offset(row[k + 2], _integer(p, at + 23, 4))
             row[k + 4] = _integer(p, at + 12, 4)
             row[k + 6] = _integer(p, at + 21, 2)
             row[k + 7] = _integer(p, at + 27, 8)

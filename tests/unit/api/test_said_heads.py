@@ -100,7 +100,7 @@ class Commits:
         groups = SimpleNamespace(
             usual_commit=lambda request, version: UsualCommit(request, version, 0),
             takes_commit=lambda *_: takes,
-            commit_usual=lambda *_: None,
+            takes_in=lambda *_: True,
         )
         topic = SimpleNamespace(name="t", topic_id=b"t" * 16, partitions=range(PARTITIONS_MAX))
         topics = SimpleNamespace(by_name={"t": topic}, by_id={})

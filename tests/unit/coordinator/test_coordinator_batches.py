@@ -14,6 +14,7 @@ from kwire.pending import Pending
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records import build_batch, parse_header, read_batch
+from kwire.protocol.records.build import framed
 from kwire.protocol.records.control import end_transaction_marker
 from kwire.protocol.records.record import Record
 from tests.support.coordinators import ManualClock, ManualLoop, MemoryLog, PassiveShard
@@ -292,3 +293,122 @@ def test_sizes_are_bounds_of_what_is_built() -> None:
     assert [(x.key, x.value) for x in read_batch(built)] == encoded
     same = build_batch([Record(i, 5, k, v, []) for i, (k, v) in enumerate(encoded)])
     assert batch.build(-1) == same
+
+
+class Waiter:
+    """A reply that the runtime holds itself."""
+
+    def __init__(self) -> None:
+        self.offset = self.deadline_ms = 0
+        self.heard: list[object] = []
+
+    def release(self) -> None:
+        self.heard.append("released")
+
+    def fail(self, error: Exception) -> None:
+        assert isinstance(error, KafkaError)
+        self.heard.append(ErrorCode(error.code))
+
+
+class Note:
+    """Records that are decided but for their offset."""
+
+    size_bytes = 200
+
+    def __init__(self, fails: bool = False) -> None:
+        self.fails = fails
+
+    def put(self, shard: OffsetShard, numbers: Any, batch: OpenBatch, wall_ms: int) -> None:
+        shard.notes[7] = (numbers[0], batch.next_offset)
+        if self.fails:
+            raise RuntimeError("a bug")
+        batch.rows.append((wall_ms, framed(b"k", b"v")))
+        batch.next_offset += 1
+        batch.size_bytes += self.size_bytes
+
+
+def taken(world: World, note: Note | None = None, number: int = 1) -> tuple[bool, Waiter]:
+    current, waiter = world.runtime.led(0), Waiter()
+    assert current is not None
+    return world.runtime.take_in(current, note or Note(), [number], waiter), waiter
+
+
+def test_decided_records_share_the_batch_and_their_replies_keep_their_turn() -> None:
+    world = World(lagging=True)
+    first = world.put(0, 1)
+    taken_in, waiter = taken(world)
+    last = world.put(1, 2)
+    assert taken_in
+    world.loop.run()
+    assert world.sizes() == [3]
+    world.log.commit(0, 2)
+    assert (first.done, waiter.heard, last.done) == (True, ["released"], False)
+    world.log.commit_all()
+    assert last.done
+
+
+def test_decided_records_that_are_not_committed_in_time_time_out() -> None:
+    world = World(lagging=True)
+    _, waiter = taken(world)
+    world.loop.advance(4_999)
+    assert waiter.heard == []
+    world.loop.advance(1)
+    assert waiter.heard == [ErrorCode.REQUEST_TIMED_OUT]
+
+
+def test_decided_records_whose_batch_is_refused_are_taken_back() -> None:
+    world = World()
+    _, waiter = taken(world)
+    world.log.refuse_appends = ErrorCode.KAFKA_STORAGE_ERROR
+    world.loop.run()
+    world.log.refuse_appends = None
+    assert waiter.heard == [ErrorCode.NOT_COORDINATOR]
+    world.loop.advance(1_000)
+    assert world.shard.notes == {}
+
+
+def test_decided_records_of_a_partition_that_goes_are_answered() -> None:
+    world = World(lagging=True)
+    _, waiter = taken(world)
+    world.runtime.unload(0)
+    assert waiter.heard == [ErrorCode.NOT_COORDINATOR]
+    world.loop.run()
+    assert world.log.batches == {}
+
+
+@pytest.mark.parametrize(
+    ("linger_ms", "bytes_max", "refuse"),
+    [
+        (0, 1 << 20, None),
+        (END_OF_TURN, 100, None),
+        (END_OF_TURN, 1 << 20, ErrorCode.NOT_ENOUGH_REPLICAS),
+    ],
+)
+def test_where_a_log_has_more_to_say_nothing_happens_to_decided_records(
+    linger_ms: int, bytes_max: int, refuse: ErrorCode | None
+) -> None:
+    world = World(linger_ms=linger_ms, bytes_max=bytes_max)
+    world.log.refuse = refuse
+    taken_in, waiter = taken(world)
+    world.loop.run()
+    assert (taken_in, waiter.heard, world.shard.notes, world.sizes()) == (False, [], {}, [])
+
+
+def test_a_full_batch_takes_no_decided_records() -> None:
+    world = World(bytes_max=BATCH_OVERHEAD_BYTES + 250)
+    assert taken(world)[0]
+    assert not taken(world)[0]
+    world.loop.run()
+    assert world.sizes() == [1]
+
+
+def test_a_bug_in_decided_records_costs_the_batch() -> None:
+    world = World()
+    reply = world.put(0, 1)
+    taken_in, waiter = taken(world, Note(fails=True))
+    assert taken_in
+    assert waiter.heard == [ErrorCode.UNKNOWN_SERVER_ERROR]
+    assert code(reply) == ErrorCode.NOT_COORDINATOR
+    world.loop.run()
+    assert world.sizes() == []
+    assert world.shard.notes == {}

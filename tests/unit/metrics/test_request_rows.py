@@ -72,6 +72,17 @@ def test_listeners_that_share_an_api_are_summed_up() -> None:
     assert found[f'{PREFIX}throttletimems{{request="Heartbeat",quantile="0.50"}}'] == "0.0"
 
 
+def test_requests_that_took_a_plain_road_are_shown() -> None:
+    first, second = RequestCounts(ApiKey.HEARTBEAT), RequestCounts(ApiKey.HEARTBEAT)
+    first.answered_plainly(3, 0, None)
+    first.count(3, m.HeartbeatResponse())
+    second.answered_plainly(4, 0, None)
+    second.answered_plainly(4, 0, None)
+    found = samples(listener(("Heartbeat", first)), listener(("Heartbeat", second)))
+    assert found['kwire_requests_plain_total{request="Heartbeat"}'] == "3"
+    assert found[f'{PREFIX}requests_total{{request="Heartbeat",version="3"}}'] == "2"
+
+
 def test_a_code_that_kafka_does_not_have_is_an_unknown_error() -> None:
     counts = RequestCounts(ApiKey.HEARTBEAT)
     counts.count(0, m.HeartbeatResponse(error_code=-1))

@@ -8,6 +8,7 @@ import pytest
 
 from kwire.spark.topic_source import (
     CONSUMER,
+    OLDER_SOURCES,
     SHARED_RANGES_MAX,
     SMALL_RECORDS,
     Ranges,
@@ -48,11 +49,21 @@ def test_small_ranges_share_tasks(sizes: list[int], tasks_min: int, alone: int, 
     assert (len(large), found) == (alone, tasks)
 
 
+class Settings(dict[str, str]):
+    """A session's."""
+
+    def __init__(self) -> None:
+        super().__init__({OLDER_SOURCES: "avro,kafka"})
+        self.set = self.__setitem__
+
+
 class Reader:
     """Spark's reader of a source: what it is told."""
 
     def __init__(self) -> None:
         self.told: dict[str, str] = {}
+        self.conf = Settings()
+        self.older_sources: list[str] = []
 
     @property
     def read(self) -> Reader:
@@ -71,6 +82,7 @@ class Reader:
         return self
 
     def load(self) -> Reader:
+        self.older_sources.append(self.conf[OLDER_SOURCES])
         return self
 
 
@@ -82,3 +94,11 @@ def test_a_client_setting_counts_before_the_own_one(name: str) -> None:
     read_ranges(spark, "here:9092", {name: "250"}, ranges_of(1))
     assert spark.told["kafka.fetch.max.wait.ms"] == "250"
     assert spark.told["kafka.bootstrap.servers"] == "here:9092"
+
+
+def test_the_newer_form_of_sparks_source_reads_and_the_sessions_choice_stays() -> None:
+    """The older one keeps three copies more of a record in a task."""
+    spark: Any = Reader()
+    read_ranges(spark, "here:9092", {}, ranges_of(1))
+    assert "kafka" not in spark.older_sources[0].split(",")
+    assert spark.conf[OLDER_SOURCES] == "avro,kafka"
