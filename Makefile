@@ -11,7 +11,7 @@ SEED ?=
 RUNS ?=
 ARGS ?=
 
-.PHONY: run demo test compat-gate lint format unit stress asan sim mutants chaos bench differential messages docs setup setup-test peers clean
+.PHONY: run demo test compat-gate lint format unit stress stores asan sim mutants chaos bench differential messages docs setup setup-test peers clean
 
 run: setup
 	$(BIN)/kwire serve --listen 127.0.0.1:9092 $(ARGS)
@@ -76,7 +76,6 @@ unit: setup-test
 EFFORT ?= 10
 STRESS := $(if $(SEED),KWIRE_SIM_SEED=$(SEED)) KWIRE_EFFORT=$(EFFORT)
 stress: setup-test peers
-	$(PIP) -q -e ".[stress]"
 	$(STRESS) KWIRE_RAFT_SEEDS=$$((40 * $(EFFORT))) KWIRE_POWER_SEEDS=$$((12 * $(EFFORT))) \
 	  $(BIN)/python -m pytest -q -n 2 tests/sim tests/hostile tests/unit/kraft tests/unit/log $(ARGS)
 	$(STRESS) KWIRE_SCALE=$$((4 * $(EFFORT))) KWIRE_CLEANER_MB=$$((104 * $(EFFORT))) \
@@ -88,7 +87,14 @@ stress: setup-test peers
 	  compat_tests/spark/jobs/test_random_decoded_kills.py \
 	  compat_tests/spark/jobs/test_kills.py::test_archive_of_many_small_partitions_survives_a_kill \
 	  compat_tests/spark/jobs/test_pipeline.py::test_random_records_survive $(ARGS)
-	$(STRESS) $(BIN)/python -m pytest -q compat_tests/spark/jobs/test_object_store.py $(ARGS)
+	$(MAKE) stores
+
+# Spark's jobs on S3: their connector and the store that they are tried on are large.
+stores: setup-test peers
+	@echo "kwire: installing a store that speaks S3 into $(VENV)"
+	@$(PIP) -q -e ".[stress]"
+	$(STRESS) $(BIN)/python -m pytest -q compat_tests/spark/jobs/test_jobs_on_s3.py \
+	  compat_tests/spark/jobs/test_object_store.py $(ARGS)
 
 # The kernels compiled with AddressSanitizer, which ends a run that leaves a buffer, under tests of records and hostile ones.
 asan: setup-test

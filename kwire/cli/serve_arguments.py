@@ -134,7 +134,7 @@ def parse_serve(arguments: list[str]) -> ServeArguments:
         elif name == "--faults" and not equals:
             result.faults = True
         elif name == "--supervised" and not equals:
-            result.supervised = True  # by `serve --brokers`: stop when stdin ends
+            result.supervised = True  # by `serve --brokers` and by tests: stop when stdin ends
         elif name == "--brokers":
             result.brokers = _count(name, value if equals else _next(name, rest))
         elif name in _WITH_VALUE:

@@ -7,6 +7,8 @@ import ipaddress
 import logging
 from collections.abc import Sequence
 from http import HTTPStatus
+from typing import Protocol
+from urllib.parse import unquote
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -21,6 +23,22 @@ logger = logging.getLogger(__name__)
 HEAD_BYTES_MAX = 32 * 1024
 """Of a request line with its headers."""
 VERSIONS = ("1.0", "1.1")
+CONNECTION = "kwire.connection"
+"""In the state of a scope: the `Leaving` of its connection."""
+HALF_CLOSED_S = 0.5
+"""So long a wait goes on for a client that has ended its side."""
+_SCHEMES = (b"http", b"https")
+
+
+class Leaving(Protocol):
+    """A connection whose client may have ended its side behind the request. It may read on, and
+    may be gone: who answers soon does so, who waits for longer does it for nobody."""
+
+    is_half_closed: bool
+
+    def leave(self) -> None:
+        """Whoever answers does not: the connection ends."""
+        ...
 
 
 class Bounds:
@@ -86,6 +104,7 @@ class Gate:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
+        _settle_target(scope)
         refused = self._refused(scope)
         if refused is not None:
             await refused(scope, receive, send)
@@ -98,7 +117,8 @@ class Gate:
             await send(message)
 
         try:
-            await self._app(scope, _Body(receive, self._bounds).receive, noting)
+            connection: Leaving | None = scope.get("state", {}).get(CONNECTION)
+            await self._app(scope, _Body(receive, self._bounds, connection).receive, noting)
         except ClientDisconnect:
             return  # there is nobody to answer
         except BodyTooLarge:
@@ -134,6 +154,10 @@ class Gate:
         if len(hosts) != 1 or not self._is_allowed(hosts[0]):
             shown = b", ".join(hosts).decode("latin-1")[:200]
             return refusal(421, f"host {shown!r} is not one of http.allowed.hosts")
+        codings = [value for name, value in scope["headers"] if name == b"content-encoding"]
+        if any(value.lower() != b"identity" for value in codings):
+            shown = b", ".join(codings).decode("latin-1")[:100]
+            return _last(refusal(415, f"Content-Encoding {shown}: send the body as it is"))
         sizes = [value for name, value in scope["headers"] if name == b"content-length"]
         if any(_is_over(value, self._bounds.request_bytes_max) for value in sizes):
             return _last(refusal(413, f"the body is over {self._bounds.request_bytes_max} bytes"))
@@ -154,6 +178,19 @@ class Gate:
         return True
 
 
+def _settle_target(scope: Scope) -> None:
+    """A target with a host in it (RFC 9112, 3.2.2) is that path of that host, whatever `Host` is;
+    proxies ask so."""
+    scheme, is_absolute, rest = scope["raw_path"].partition(b"://")
+    if not is_absolute or scheme.lower() not in _SCHEMES:
+        return
+    host, slash, path = rest.partition(b"/")
+    scope["raw_path"] = slash + path or b"/"
+    scope["path"] = unquote(scope["raw_path"].decode("latin-1"))
+    others = [one for one in scope["headers"] if one[0] != b"host"]
+    scope["headers"] = [(b"host", host), *others]
+
+
 def _last(answer: JSONResponse) -> JSONResponse:
     """The last answer on its connection."""
     answer.headers["connection"] = "close"
@@ -167,16 +204,17 @@ def _is_over(size: bytes, limit: int) -> bool:
 class _Body:
     """The body of one request, within its bounds."""
 
-    def __init__(self, receive: Receive, bounds: Bounds) -> None:
+    def __init__(self, receive: Receive, bounds: Bounds, connection: Leaving | None) -> None:
         self._receive = receive
+        self._connection = connection
         self._bounds = bounds
         self._end_s = asyncio.get_running_loop().time() + bounds.request_timeout_s
         self._bytes = 0
         self._is_complete = False
 
     async def receive(self) -> Message:
-        if self._is_complete:  # whoever asks now waits for the connection's end
-            return await self._receive()
+        if self._is_complete:
+            return await self._left()
         try:
             async with asyncio.timeout_at(self._end_s):
                 message = await self._receive()
@@ -187,3 +225,14 @@ class _Body:
             raise BodyTooLarge
         self._is_complete = not message.get("more_body", False)
         return message
+
+    async def _left(self) -> Message:
+        """Behind the body: whoever asks now waits for the client to leave."""
+        connection = self._connection
+        if connection is None or not connection.is_half_closed:
+            message = await self._receive()
+            if connection is None or not connection.is_half_closed:
+                return message
+        await asyncio.sleep(HALF_CLOSED_S)
+        connection.leave()
+        return {"type": "http.disconnect"}

@@ -20,7 +20,7 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
-from kwire.http.app import HEAD_BYTES_MAX, refusal
+from kwire.http.app import CONNECTION, HEAD_BYTES_MAX, refusal
 
 KEEP_ALIVE_S = 75
 """Longer than a monitoring system's scrape interval is by default."""
@@ -58,6 +58,8 @@ class BoundedProtocol(H11Protocol):
     """One connection; `limits` by a subclass for each listener (`protocol_of`)."""
 
     limits: ConnectionLimits
+    is_half_closed = False
+    """Whether the client has ended its side, and may read what it has asked for."""
     _head_timer: asyncio.TimerHandle | None = None
     _write_timer: asyncio.TimerHandle | None = None
 
@@ -80,12 +82,35 @@ class BoundedProtocol(H11Protocol):
     def data_received(self, data: bytes) -> None:
         self.limits.used(self)
         super().data_received(data)
+        self._show_itself()
         self._await_head()
+
+    def _show_itself(self) -> None:
+        """To whoever answers; it begins in a later turn of the loop."""
+        if self.cycle is not None:
+            self.cycle.scope["state"][CONNECTION] = self
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
-        if self.is_idle and self.conn.their_state is h11.SEND_BODY:
-            self.transport.close()  # the rest of a body that nobody wants
+        self._show_itself()
+        if self.is_idle and (self.conn.their_state is h11.SEND_BODY or self.is_half_closed):
+            self.transport.close()  # the rest of a body that nobody wants, or nothing more comes
+
+    def eof_received(self) -> bool:  # type: ignore[override]
+        """Nothing more comes. What was asked for whole is answered, if that is at once (`Leaving`);
+        not over TLS, where an end is that of both sides."""
+        self.is_half_closed = True
+        if self.scheme == "https" or self.is_idle or self.conn.their_state is h11.SEND_BODY:
+            return False
+        self.cycle.message_event.set()
+        return True
+
+    def leave(self) -> None:
+        """See `Leaving`."""
+        cycle = self.cycle
+        if cycle is not None and not cycle.response_complete:
+            cycle.disconnected = True
+        self.transport.close()
 
     def send_400_response(self, msg: str) -> None:
         """What came is no HTTP. Where it is the rest of a request that is being answered, whoever

@@ -422,6 +422,7 @@ def check_place(location: str, spark: Any) -> None:
 
 
 def run(options: argparse.Namespace, progress: Progress) -> tuple[int, dict[str, Any]]:
+    progress.size_of = "in files"
     if options.maintain_only:
         spark = open_session(options, "archive", needs_kafka=False, needs_delta=True)
         check_place(options.lake, spark)

@@ -160,7 +160,7 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[int, dict[str,
     files = open_lake_files(options.lake, spark)
     _check_old(files, options.lake)
     files.check_commits(of_delta=True)
-    progress.has_batches = True
+    progress.has_batches, progress.size_of = True, "in files"
     conversion = Conversion(spark, files, progress)
     is_complete = conversion.run()
     summary = {"lake": options.lake, "tables": conversion.converted}

@@ -274,7 +274,15 @@ class DeltaTable:
         tasks = LISTING_TASKS * self.spark.sparkContext.defaultParallelism
         self.spark._jsparkSession.sessionState().conf().setConfString(LISTING, str(tasks))
         table = self._public()
-        self._call(lambda: table.vacuum(float(hours)))
+        # It prints what it has done, where a job's summary goes.
+        console = getattr(getattr(self._jvm, "scala.Console$"), "MODULE$")
+        told = console.out()
+        nowhere = self._jvm.java.io.OutputStream.nullOutputStream()
+        console.setOutDirect(self._jvm.java.io.PrintStream(nowhere))
+        try:
+            self._call(lambda: table.vacuum(float(hours)))
+        finally:
+            console.setOutDirect(told)
 
     def _public(self) -> Any:
         return self._call(

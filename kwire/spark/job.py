@@ -92,6 +92,8 @@ class Progress:
         self.quiet = quiet
         self.records = 0
         self.size_bytes = 0
+        # What the bytes are of, where that is not records.
+        self.size_of = ""
         self.stopping = False
         self.has_batches = False
         self.interrupted = False
@@ -121,7 +123,7 @@ class Progress:
         size, speed = (
             text.replace(NO_BREAK, " ") for text in (size_text(self.size_bytes), rate_text(rate))
         )
-        parts = [f"{self.records:,} records", size, speed]
+        parts = [f"{self.records:,} records", f"{size} {self.size_of}".rstrip(), speed]
         if lag is not None:
             parts.append(f"lag {lag:,}")
         if what:

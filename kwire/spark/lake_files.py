@@ -246,11 +246,15 @@ class HadoopLakeFiles:
             self._system.delete(self._path(path), False)
 
     def move(self, path: str, target: str) -> None:
-        """As LocalLakeFiles."""
-        self._system.mkdirs(self._path(target).getParent())
-        moved = self._system.rename(self._path(path), self._path(target))
-        if not moved and not self._system.exists(self._path(target)):
-            raise FileNotFoundError(f"{self.root}/{path}")
+        """As LocalLakeFiles. Where a store moves by copying, what an end between the copy and the
+        removal has left of the source goes too."""
+        source, place = self._path(path), self._path(target)
+        if not self._system.exists(place):
+            self._system.mkdirs(place.getParent())
+            # S3A raises where there is no source, others answer so.
+            if not (self._system.exists(source) and self._system.rename(source, place)):
+                raise FileNotFoundError(f"{self.root}/{path}")
+        self._system.delete(source, False)
 
     def sync(self, paths: Iterable[str]) -> None:
         """Stores have what was written once its file is closed."""

@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from kwire.clock import SystemRandom
+from kwire.spark.java_errors import causes_of, has_class
 from kwire.spark.usage import UsageError, check_address
 from kwire.urls import without_userinfo
 
@@ -31,7 +32,6 @@ CONDITION = "fs.option.create.conditional.overwrite"
 NO_STORE = "No FileSystem for scheme"
 LOG_STORE = "kwire.spark.ConditionalLogStore"
 LOG_STORE_SETTINGS = "spark.delta.logStore."
-CAUSES_MAX = 10
 # 409 is what a store says while another request for the name is under way. As ConditionalLogStore.
 CONFLICT = "Status Code: 409"
 ATTEMPTS = 5
@@ -100,17 +100,6 @@ def _nothing_said(jvm: Any) -> Iterator[None]:
         yield
     finally:
         system.setErr(told)
-
-
-def causes_of(error: BaseException) -> Iterator[tuple[str, str]]:
-    """(class without its package, message in one line) of a Java exception and what caused it."""
-    java = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
-    for _ in range(CAUSES_MAX):
-        if java is None:
-            return
-        name = str(java.getClass().getName()).rpartition(".")[2]
-        yield name, " ".join(str(java.getMessage() or "").split())
-        java = java.getCause()
 
 
 def _is_empty(causes: list[tuple[str, str]]) -> bool:
@@ -257,20 +246,12 @@ def _use_log_store(spark: Any, scheme: str) -> None:
     another log store, nothing is done."""
     jvm = spark._jvm
     loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
-    if has_own_log_store(spark, scheme) or not _has(jvm, loader, "io.delta.storage.LogStore"):
+    if has_own_log_store(spark, scheme) or not has_class(jvm, loader, "io.delta.storage.LogStore"):
         return
-    if not _has(jvm, loader, LOG_STORE):
+    if not has_class(jvm, loader, LOG_STORE):
         _define(spark, loader)
     # Delta reads it where it opens a table; a job's session is long there then.
     spark._jsc.sc().conf().set(f"{LOG_STORE_SETTINGS}{scheme}.impl", LOG_STORE)
-
-
-def _has(jvm: Any, loader: Any, name: str) -> bool:
-    try:
-        jvm.java.lang.Class.forName(name, False, loader)
-    except Exception:
-        return False
-    return True
 
 
 def _define(spark: Any, loader: Any) -> None:

@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from kwire.spark.java_errors import has_class
 from kwire.spark.usage import UsageError, pairs
 
 CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13"
@@ -308,17 +309,13 @@ def lost_jvm() -> str | None:
 
 
 def _check_class(spark: Any, what: str, name: str, package: Callable[[str], str]) -> None:
-    """UsageError where Spark lacks a class: under spark-submit packages are its own matter."""
-    try:
-        spark._jvm.java.lang.Class.forName(
-            name,
-            False,
-            spark._jvm.java.lang.Thread.currentThread().getContextClassLoader(),
-        )
-    except Exception:
+    """UsageError where Spark lacks a class or cannot load it: under spark-submit packages are its
+    own matter."""
+    loader = spark._jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    if not has_class(spark._jvm, loader, name):
         from pyspark import __version__
 
-        raise UsageError(f"{what} is not there: --packages {package(__version__)}") from None
+        raise UsageError(f"{what} is not there: --packages {package(__version__)}")
 
 
 def _own_settings(

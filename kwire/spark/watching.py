@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any
 
 from kwire.spark.job import Progress
+from kwire.spark.report import NO_BREAK, size_text
 
 INTERVAL_S = 5.0
 # Executors tell of running tasks every ten seconds, if they are not set to do it more often.
@@ -80,7 +81,7 @@ class Watch:
         if records:
             told = [f"{records:,} records", f"{rate:,.0f} records/s", *told]
         if size_bytes:  # sources that are no files tell none
-            told.insert(1, f"{size_bytes / 1e6:,.1f} MB")
+            told.insert(1, size_text(size_bytes).replace(NO_BREAK, " "))
         return f"stage {stages.apply(0).stageId()}: {', '.join(told)}"
 
     def is_stalled(self, now_s: float) -> bool:

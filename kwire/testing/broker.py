@@ -12,6 +12,7 @@ from typing import Self
 from kwire.client.admin import Admin
 from kwire.client.cluster import Cluster
 from kwire.node.early_topics import SETTING as EARLY_TOPICS
+from kwire.testing.arguments import PORT_MAX, data_directory, flag, text, whole
 from kwire.testing.blocking import BlockingClient
 from kwire.testing.brokers.copies import clear_soon
 from kwire.testing.brokers.runner import (
@@ -51,7 +52,7 @@ class Broker:
     configs, beside those that `kwire serve` has by default for developers; internal topics have
     one partition. Faults on command are possible in a thread, and in a process with `faults=True`.
     Without `directory` its data is temporary: it outlives `stop` and `kill`, and ends with the
-    context. `port=0` picks a port, which it keeps. TypeError and ValueError for what is no config.
+    context. `port=0` picks a port, which it keeps. TypeError and ValueError name what cannot be.
     """
 
     def __init__(
@@ -64,12 +65,17 @@ class Broker:
         host: str = HOST,
         port: int = 0,
     ) -> None:
-        self.host = host
+        self.host = text("host", host)
+        whole("port", port, 0, PORT_MAX)
+        flag("process", process)
+        flag("faults", faults)
+        given = None if directory is None else data_directory(directory)
         self._config = setting_texts(config or {}, DIRECTORIES, "accepted is Broker(directory=...)")
-        self._temporary = None
-        if directory is None:
-            self._temporary = tempfile.mkdtemp(prefix="kwire-testing-")
-        self.directory = Path(directory or self._temporary or "")
+        self._temporary: Path | None = None
+        if given is None:
+            given = Path(tempfile.mkdtemp(prefix="kwire-testing-"))
+            self._temporary = given
+        self.directory = given
         self._runner: Runner
         if process:
             from kwire.testing.brokers.process_runner import ProcessRunner

@@ -19,6 +19,7 @@ from kwire.kraft.formatting.log_directories import FormatOptions, format_directo
 from kwire.node.early_topics import SETTING as EARLY_TOPICS
 from kwire.protocol import messages as m
 from kwire.protocol import uuids
+from kwire.testing.arguments import flag, whole
 from kwire.testing.blocking import BlockingClient
 from kwire.testing.broker import DIRECTORIES
 from kwire.testing.brokers.copies import clear_soon
@@ -142,8 +143,9 @@ class Cluster:
         process: bool = False,
         faults: bool = False,
     ) -> None:
-        if not 1 <= brokers <= BROKERS_MAX:
-            raise ValueError(f"brokers={brokers!r}: accepted are 1 to {BROKERS_MAX}")
+        whole("brokers", brokers, 1, BROKERS_MAX)
+        flag("process", process)
+        flag("faults", faults)
         self._config = setting_texts(
             config or {}, OWN_CONFIGS, "the brokers of a cluster have it from the cluster"
         )

@@ -34,17 +34,22 @@ class Fault:
 
     @property
     def hits(self) -> int:
-        """How many requests it has met; a fault that acts once has acted once."""
+        """How many requests it has met; a fault that acts once has acted once. BrokerFailed where
+        its broker was a process that has ended: ask before."""
         return self._hits + sum(_hits_of(control, number) for control, number in self._at)
 
     def remove(self) -> None:
         """End it; what it has met is still known. Nothing when it has ended."""
-        at, self._at = self._at, []
-        for control, number in at:
+        for control, number in list(self._at):
             try:
-                self._hits += int(control.remove(number)["hits"] or 0)
-            except (FaultError, BrokerFailed, OSError, RuntimeError):
-                continue  # it ended with its broker
+                told = control.remove(number)
+            except FaultError:  # it was removed with all others
+                self._at.remove((control, number))
+            except OSError:
+                continue  # it ended with its broker, and nobody knows what it has met
+            else:
+                self._at.remove((control, number))
+                self._hits += int(told["hits"] or 0)
 
     def __enter__(self) -> Self:
         return self
@@ -54,7 +59,13 @@ class Fault:
 
 
 def _hits_of(control: FaultControl, number: int) -> int:
-    return sum(int(one["hits"] or 0) for one in control.standing() if one["id"] == number)
+    try:
+        standing = control.standing()
+    except OSError as error:
+        raise BrokerFailed(
+            f"what fault {number} has met is not known: its broker does not answer ({error})"
+        ) from None
+    return sum(int(one["hits"] or 0) for one in standing if one["id"] == number)
 
 
 class Faults:

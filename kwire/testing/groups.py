@@ -50,6 +50,10 @@ class Group:
     def commit(self, offsets: Mapping[Partition, int]) -> None:
         """Set its offsets, by (topic, partition); it must not have members."""
 
+        for one in offsets:
+            if not isinstance(one, tuple) or len(one) != 2:
+                raise TypeError(f"{one!r}: offsets are by (topic, partition)")
+
         async def commit(cluster: Cluster) -> None:
             await Offsets(cluster).commit(self.group_id, offsets)
 

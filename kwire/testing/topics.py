@@ -9,11 +9,13 @@ from kwire.client.cluster import Cluster
 from kwire.client.fetching import Fetcher, Partition
 from kwire.client.offsets import EARLIEST, Offsets
 from kwire.client.producer import Outgoing, Producer
+from kwire.testing.arguments import INT64_MAX, whole
 from kwire.testing.blocking import BlockingClient
 from kwire.testing.brokers.runner import Setting, setting_texts
 from kwire.testing.records import Expected, Record, Text, assert_records
 
 POLL_MS = 100
+INT32_MAX = (1 << 31) - 1
 
 
 class Topic:
@@ -81,6 +83,8 @@ class Topic:
         """Append records: values, or (key, value)."""
         records = []
         for one in values:
+            if isinstance(one, tuple) and len(one) != 2:
+                raise TypeError(f"{one!r}: a record is a value, or (key, value)")
             key, value = one if isinstance(one, tuple) else (None, one)
             records.append(_outgoing(value, key))
         return self._send(records)
@@ -187,6 +191,15 @@ def _outgoing(
     partition: int | None = None,
     timestamp_ms: int | None = None,
 ) -> Outgoing:
+    if partition is not None:
+        whole("partition", partition, 0, INT32_MAX)
+    if timestamp_ms is not None:
+        whole("timestamp_ms", timestamp_ms, -INT64_MAX, INT64_MAX)
+    if not isinstance(headers or {}, Mapping):
+        raise TypeError(f"headers={headers!r}: accepted is a dictionary of headers")
+    for name in headers or {}:
+        if not isinstance(name, str):
+            raise TypeError(f"header {name!r}: its name is a text")
     return Outgoing(
         _bytes(key),
         _bytes(value),

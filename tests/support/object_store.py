@@ -23,6 +23,7 @@ from kwire.testing.cluster.ports import free_ports
 
 HOST = "127.0.0.1"
 BUCKET = "bucket"
+CONNECTOR = "org.apache.hadoop:hadoop-aws:3.5.0"
 START_S = 60
 # Longer than a job beside takes.
 HELD_S = 300
@@ -32,13 +33,16 @@ _HOP_BY_HOP = ("connection", "keep-alive", "transfer-encoding", "content-length"
 
 
 class ObjectStore:
-    """A running store with an empty bucket; skips the test where moto is not installed."""
+    """A running store with an empty bucket; skips the test where moto is not installed.
 
-    def __init__(self, log: pathlib.Path) -> None:
+    `bucket`: a name of its own where tests share a JVM, which keeps the address of each bucket."""
+
+    def __init__(self, log: pathlib.Path, bucket: str = BUCKET) -> None:
         if importlib.util.find_spec("moto") is None or importlib.util.find_spec("flask") is None:
             pytest.skip('needs moto: pip install ".[stress]"')
         (self.port,) = free_ports(1)
         self.endpoint = f"http://{HOST}:{self.port}"
+        self.bucket = bucket
         self._log = log
 
     def __enter__(self) -> Self:
@@ -48,7 +52,7 @@ class ObjectStore:
         deadline = time.monotonic() + START_S
         while True:
             try:
-                request = urllib.request.Request(f"{self.endpoint}/{BUCKET}", method="PUT")
+                request = urllib.request.Request(f"{self.endpoint}/{self.bucket}", method="PUT")
                 urllib.request.urlopen(request, timeout=START_S).close()
                 return self
             except OSError:
@@ -65,13 +69,18 @@ class ObjectStore:
         self._process.terminate()
         self._process.wait()
 
+    def put(self, name: str, data: bytes) -> None:
+        """An object."""
+        place = f"{self.endpoint}/{self.bucket}/{urllib.parse.quote(name)}"
+        urllib.request.urlopen(urllib.request.Request(place, data, method="PUT")).close()
+
     def names(self, prefix: str = "") -> list[str]:
         """The names of all objects of the bucket that begin so."""
         names: list[str] = []
         more = ""
         while True:
             query = urllib.parse.urlencode({"list-type": 2, "prefix": prefix}) + more
-            with urllib.request.urlopen(f"{self.endpoint}/{BUCKET}?{query}") as answer:
+            with urllib.request.urlopen(f"{self.endpoint}/{self.bucket}?{query}") as answer:
                 text = answer.read().decode()
             names += re.findall(r"<Key>([^<]+)</Key>", text)
             token = re.search(r"<NextContinuationToken>([^<]+)<", text)
@@ -81,7 +90,7 @@ class ObjectStore:
 
 
 class StoreFront:
-    """An address that passes requests on to a store. `hold`: the end of a path whose first PUT
+    """An address that passes requests on to a store. `hold`: a part of a path whose first PUT
     waits until `release` is set, and sets `came`. `forgets`: it leaves the condition of a PUT out,
     as a store that does not know it. `answers`: (status, code) of its own to every request, as
     Amazon's where credentials or the region are wrong."""
@@ -108,7 +117,7 @@ class StoreFront:
                 headers = dict(self.headers.items())
                 if forgets:
                     headers.pop("If-None-Match", None)
-                is_held = hold and self.command == "PUT" and self.path.endswith(hold)
+                is_held = hold and self.command == "PUT" and hold in self.path
                 if is_held and not front.came.is_set():
                     front.came.set()
                     front.release.wait(HELD_S)
@@ -180,7 +189,7 @@ def settings(endpoint: str) -> dict[str, str]:
 
 def options(endpoint: str) -> list[str]:
     """The same as options of a job, with the connector as a package beside the defaults."""
-    found = ["--packages", "org.apache.hadoop:hadoop-aws:3.5.0"]
+    found = ["--packages", CONNECTOR]
     for name, value in settings(endpoint).items():
         found += ["--spark-conf", f"spark.hadoop.{name}={value}"]
     return found

@@ -14,12 +14,18 @@ from kwire.client.cluster import Cluster
 from kwire.client.errors import Unanswered
 from kwire.client.settings import ConnectionSettings
 from kwire.client.topics import Topics
+from kwire.clock import SystemRandom
+from kwire.http.purposes.registry import topic as topic_module
 from kwire.http.purposes.registry.reading import RegistryReading
+from kwire.http.purposes.registry.service import RegistryService
 from kwire.http.purposes.registry.topic import RegistrySettings, SchemaTopic
 from kwire.http.purposes.registry.writer import SchemaWriter
+from kwire.schemas.registry import queries
 from kwire.schemas.registry.deleting import delete_version
 from kwire.schemas.registry.errors import RegistryError
-from kwire.schemas.registry.json_values import Json
+from kwire.schemas.registry.json_values import Json, written
+from kwire.schemas.registry.machine import Registry
+from kwire.schemas.registry.records import schema_key
 from kwire.schemas.registry.registering import register
 from kwire.schemas.registry.requests import schema_request
 from kwire.testing.cluster import Broker
@@ -177,6 +183,44 @@ def test_a_topic_that_was_deleted_is_read_anew(bootstrap: str) -> None:
             await topic.caught_up(one)
         assert await writer.registers("c", 3) == (1, 1)
         assert topic.registry.state.subjects() == ["c"]
+
+    run(bootstrap, test)
+
+
+def test_a_topic_that_was_not_read_for_long_is_read_from_its_beginning(
+    bootstrap: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A node that nobody asked for a day showed for good what was deleted and cleaned meanwhile."""
+
+    async def test(one: Cluster, other: Cluster) -> None:
+        await Writer(one, "t7").registers("kept", 1)
+        service = RegistryService(RegistrySettings("t7", 1), bootstrap, SystemRandom())
+        topic = service.topic
+        await service.fresh(other)
+
+        def forget() -> None:
+            """Have it know a version of which the topic has no record any more."""
+            gone = {"subject": "gone", "version": 1, "id": 9, "schema": '"int"', "deleted": False}
+            assert not topic.registry.replay(schema_key("gone", 1), written(gone), 1)
+
+        def look(registry: Registry) -> str:
+            return queries.version_of_id(registry, 9, "").subject
+
+        forget()
+        await service.fresh(other)
+        assert topic.registry.state.subjects() == ["gone", "kept"]
+        monkeypatch.setattr(topic_module, "UNREAD_MS_MAX", -1)
+        await service.fresh(other)
+        assert topic.registry.state.subjects() == ["kept"]
+        assert await Writer(one, "t7").registers("kept", 1) == (1, 1)
+
+        forget()
+        assert await service.found(other, look) == "gone"  # by id, from memory, and for once
+        while "gone" in topic.registry.state.subjects():
+            await asyncio.sleep(0)
+        with pytest.raises(RegistryError, match="Schema 9 not found"):
+            await service.found(other, look)
+        await service.close()
 
     run(bootstrap, test)
 

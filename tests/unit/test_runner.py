@@ -253,6 +253,14 @@ class Sized:
     cores: int = 1
 
 
+def test_every_test_of_sparks_jobs_is_run_by_something() -> None:
+    """Two of them were in no group."""
+    found = {name for names in groups.SPARK_JOBS.values() for name in names}
+    stress = (groups.ROOT / "Makefile").read_text()
+    for path in sorted((groups.ROOT / "compat_tests" / "spark" / "jobs").glob("test_*.py")):
+        assert path.stem.removeprefix("test_") in found or f"/{path.name}" in stress, path.name
+
+
 def test_groups_run_side_by_side_as_far_as_cores_reach() -> None:
     """`a` and `b` run at once, `both` alone, and nothing overtakes it."""
     begun: list[str] = []

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import importlib.util
+import os
 import shutil
 import subprocess
+import sys
 import types
 from pathlib import Path
 from typing import Any
@@ -84,6 +87,32 @@ def test_kernels_are_compiled_once_for_all_kinds_of_installation(
     monkeypatch.setenv("CFLAGS", "-O0")
     compiler.install("editable")
     assert compiler.calls == 3
+
+
+SOURCES = """
+import importlib, pkgutil
+found = [info.name for info in pkgutil.iter_modules() if info.name.startswith("pyspark_")]
+print([importlib.import_module(name).DefaultSource.name() for name in found])
+"""
+
+
+def test_spark_finds_the_source_of_segments_where_kwire_is_installed(tmp_path: Path) -> None:
+    """As Spark looks for sources of data, from a folder that is not the clone. An editable
+    installation, which `make` makes, did not show the module to it."""
+    pytest.importorskip("pyspark")
+    try:
+        importlib.metadata.distribution("kwire")
+    except importlib.metadata.PackageNotFoundError:
+        pytest.skip("kwire is not installed here")
+    told = subprocess.run(
+        [sys.executable, "-c", SOURCES],
+        cwd=tmp_path,
+        env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert told == "['kwire-segments']\n"
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="no make here")

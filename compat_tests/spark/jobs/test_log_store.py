@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from kwire.spark import s3
+from kwire.spark.java_errors import has_class
 
 SYSTEM = "kwire.tests.RefusingSystem"
 OWN = '{"commitInfo":{"txnId":"11111111-1111-1111-1111-111111111111"}}'
@@ -22,7 +23,7 @@ class LogStore:
         self._jvm = jvm = spark._jvm
         self.file = folder / "_delta_log" / f"{0:020d}.json"
         loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
-        if not s3._has(jvm, loader, s3.LOG_STORE):
+        if not has_class(jvm, loader, s3.LOG_STORE):
             s3._define(spark, loader)
         compiler = jvm.org.codehaus.janino.SimpleCompiler()
         compiler.setParentClassLoader(loader)

@@ -127,7 +127,7 @@ def test_what_is_wrong_with_a_store_is_one_line(
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.delenv(name, raising=False)
     conf = [text for text in support.FAST if text.startswith("spark.")]
-    options = support.session_options(jars, conf, "org.apache.hadoop:hadoop-aws:3.5.0")
+    options = support.session_options(jars, conf, object_store.CONNECTOR)
     spark = open_session(options, "tests", needs_kafka=False, needs_delta=True)
     try:
         hadoop = spark._jsc.hadoopConfiguration()

@@ -265,6 +265,7 @@ def test_an_old_lake_is_converted_and_archived_on(
             refused = run("audit", "--left", f"archive:{place}", "--right", f"archive:{place}")
             assert refused.status == 2
             assert "kwire spark lake convert" in refused.stderr
+            assert refused.stderr.count("\n") == 1, refused.stderr
     assert cuts >= 3
     if lake.is_old(LocalLakeFiles(str(place))):
         done = run("lake", "convert", "--lake", str(place))
@@ -350,6 +351,11 @@ def test_versions_of_an_archive_and_tables_of_others(
     sent = run(*replay, "--as-of", str(version))
     assert sent.summary is not None
     assert sent.summary["sent"] == 40, sent.stderr
+    profile = ("profile", "--source", f"archive:{lake}", "--topics", topic, "--quiet")
+    for as_of, records in (((), 60), (("--as-of", str(version)), 40)):
+        profiled = run(*profile, *as_of)
+        assert profiled.summary is not None, profiled.stderr
+        assert profiled.summary["topics"][topic]["records"] == records
     wrong = run("audit", *sides, "--as-of", "999")
     assert (wrong.status, wrong.stderr.count("\n")) == (2, 1), wrong.stderr
     # A table that another program has made, with other types and without some columns.

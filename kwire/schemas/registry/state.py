@@ -14,6 +14,9 @@ from kwire.schemas.registry.records import Key, Writer
 from kwire.schemas.registry.version import Version
 
 SubjectVersion = tuple[str, int]
+UNREAD_MS_MAX = 3_600_000
+"""Whoever has not read the topic for so long reads it from its beginning: what was deleted
+meanwhile may have left no record (`delete.retention.ms`, a day by default)."""
 
 
 def _says_the_same(one: Version, other: Version) -> bool:

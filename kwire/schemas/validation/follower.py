@@ -1,7 +1,8 @@
 """Follows the topic of a registry: what is registered, up to the end of the topic when asked.
 
 `Source` reads it, at its leader. Nothing is read before somebody asks. A topic that was made anew,
-or whose log begins behind where we are, is read from its beginning.
+or whose log begins behind where we are, is read from its beginning; so is one that was not read for
+so long that tombstones may be gone unseen.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from kwire.pending import Pending
 from kwire.protocol.errors import ErrorCode, KafkaError, MalformedError
 from kwire.protocol.records.header import Buffer, iterate_headers
 from kwire.protocol.records.reading import iterate_batch
-from kwire.schemas.registry.state import State
+from kwire.schemas.registry.state import UNREAD_MS_MAX, State
 
 REFRESH_MS_MAX = 5000
 """How long a refresh may take; then whoever waits is told to try again."""
@@ -53,6 +54,8 @@ class Follower:
         self._next_offset = 0
         self._under_way: _Refresh | None = None
         self._next: Pending[None] | None = None
+        self._aging: Timer | None = None
+        self._is_old = False
         self.state = State()
         self.is_loaded = False
         """Whether `state` has been at the end of the topic: of what was read so far something may
@@ -83,7 +86,7 @@ class Follower:
 
     def _begin(self, refresh: _Refresh) -> None:
         topic_id = self._source.topic_id()
-        if topic_id != self._topic_id:
+        if topic_id != self._topic_id or self._is_old:
             self._topic_id = topic_id
             self._anew(0)
         if topic_id is None:
@@ -93,6 +96,7 @@ class Follower:
 
     def _anew(self, offset: int) -> None:
         self._next_offset = offset
+        self._is_old = False
         self.state = State()
         self.is_loaded = False
 
@@ -151,7 +155,13 @@ class Follower:
 
     def _ended(self, refresh: _Refresh) -> None:
         self.is_loaded = True
+        if self._aging is not None:
+            self._aging.cancel()
+        self._aging = self._scheduler.call_later(UNREAD_MS_MAX, self._grow_old)
         self._finish(refresh, lambda pending: pending.complete(None))
+
+    def _grow_old(self) -> None:
+        self._is_old = True
 
     def _failed(self, refresh: _Refresh, why: str) -> None:
         told = f"The schemas of the cluster cannot be read: {why}"

@@ -36,7 +36,7 @@ class ProcessRunner:
         self.name = name
         self.port = port
         self._settings = settings
-        self._process = ServeProcess(name)
+        self._process = ServeProcess(name, is_supervised=True)
         self._is_paused = False
 
     @property
@@ -49,7 +49,7 @@ class ProcessRunner:
         settings = self._settings(self.port)
         check_finished(settings["log.dirs"])
         self._is_paused = False
-        command = [*python_module("kwire"), "serve", "--no-http"]
+        command = [*python_module("kwire"), "serve", "--no-http", "--supervised"]
         for name, value in settings.items():
             command += ["-o", f"{name}={value}"]
         if self._has_faults:
@@ -91,6 +91,8 @@ class ProcessRunner:
             raise BrokerFailed(
                 f"{self.name} is a process without faults on command: say process=True, faults=True"
             )
+        if self._is_paused:
+            raise BrokerFailed(f"{self.name} is paused and takes no faults: resume it first")
         return self._faults
 
     def pause(self) -> None:

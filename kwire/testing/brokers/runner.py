@@ -126,6 +126,8 @@ def setting_texts(
 ) -> dict[str, str]:
     """Configs as Kafka writes them; TypeError names what is no config, ValueError one of `own`:
     those are the test broker's, and `instead` says what there is for them."""
+    if not isinstance(config, Mapping):
+        raise TypeError(f"config={config!r}: accepted is a dictionary of configs")
     texts = {}
     for name, value in config.items():
         if not isinstance(name, str) or not isinstance(value, str | int | float):

@@ -157,9 +157,13 @@ class _Life:
         node.log_manager.known_logs = going_on.logs
         # `ThreadRunner.lose_power` does it, from outside.
         made = faults_of(node, self.files, clock, lose_power=lambda: None)
-        self.faults = ThreadFaults(self._thread, made)
+        self.faults = ThreadFaults(self._thread, made, self._is_still)
         self._paused: threading.Event | None = None
         self._is_killed = False
+        self._has_ended = False
+
+    def _is_still(self) -> bool:
+        return self._has_ended or self._paused is not None
 
     def _new_executor(self, name: str) -> Executor:
         executor = ThreadPoolExecutor(1, thread_name_prefix=self._prefix + name)
@@ -262,5 +266,6 @@ class _Life:
         return done.result()
 
     def _close_loop(self) -> None:
+        self._has_ended = True
         drop_unbegun(self._loop)
         self._loop.close()

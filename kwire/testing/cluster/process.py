@@ -29,7 +29,9 @@ class ServeProcess:
     """The process of one node (or of one command), and those that follow it after a restart.
 
     What a process writes to its standard error is added to `log_path` (by default a temporary
-    file); the ready line is read from its standard output.
+    file); the ready line is read from its standard output. `is_supervised`: its standard input is
+    a pipe that ends with us, however we end, for commands that end with it; one that is paused
+    could not, and is killed then.
     """
 
     def __init__(
@@ -38,6 +40,7 @@ class ServeProcess:
         *,
         log_path: Path | None = None,
         environment: Mapping[str, str] | None = None,
+        is_supervised: bool = False,
     ) -> None:
         self.name = name
         self.environment = dict(environment or {})
@@ -48,6 +51,8 @@ class ServeProcess:
         self._process: subprocess.Popen[bytes] | None = None
         self._output = b""
         self._is_paused = False
+        self._is_supervised = is_supervised
+        self._guard: subprocess.Popen[bytes] | None = None
         _running.add(self)
 
     @property
@@ -69,7 +74,7 @@ class ServeProcess:
             self._process = subprocess.Popen(
                 list(command),
                 cwd=cwd,
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE if self._is_supervised else subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=log,
                 env={**os.environ, **self.environment},
@@ -141,9 +146,12 @@ class ServeProcess:
             self.send_signal(signal.SIGKILL)
             self._process.wait(KILL_TIMEOUT_S)
             self._close_output()
+            self._end_guard()
 
     def pause(self) -> None:
         """SIGSTOP: it keeps its connections and does nothing."""
+        if self._is_supervised and self._guard is None and self.is_running:
+            self._guard = _guard_of(self.pid)
         self.send_signal(signal.SIGSTOP)
         self._is_paused = True
 
@@ -151,6 +159,13 @@ class ServeProcess:
         """SIGCONT."""
         self.send_signal(signal.SIGCONT)
         self._is_paused = False
+        self._end_guard()
+
+    def _end_guard(self) -> None:
+        guard, self._guard = self._guard, None
+        if guard is not None:
+            guard.kill()
+            guard.communicate()
 
     def close(self) -> None:
         """Kill what runs, forget a log that was temporary."""
@@ -185,11 +200,24 @@ class ServeProcess:
         if self._process is not None and self._process.stdout is not None:
             self.output_text()
             self._process.stdout.close()
+        if self._process is not None and self._process.stdin is not None:
+            self._process.stdin.close()
 
 
 def logs() -> dict[str, str]:
     """Name -> end of its log, of every process that was started here and is not closed."""
     return {one.name: one.log_tail() for one in sorted(_running, key=lambda one: one.name)}
+
+
+def _guard_of(pid: int) -> subprocess.Popen[bytes]:
+    """A process that kills a stopped one at the end of its input: when we are gone."""
+    return subprocess.Popen(
+        ["/bin/sh", "-c", 'read -r line; kill -KILL "$0"', str(pid)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
 
 
 def _temporary_log(name: str) -> Path:

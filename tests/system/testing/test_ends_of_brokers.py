@@ -1,9 +1,11 @@
-"""Brokers of tests that are shared, ended twice, asked after their end, and left by Ctrl-C."""
+"""Brokers of tests that are shared, ended twice, asked after their end, and left by Ctrl-C or by
+a test process that was killed."""
 
 from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -115,3 +117,73 @@ def test_an_interrupt_leaves_no_process_and_no_directory_behind(
     with pytest.raises(ProcessLookupError):
         os.killpg(process.pid, 0)
     assert list(temporary.glob("kwire*")) == [], told
+
+
+KILLED = """
+import pathlib
+import threading
+
+from kwire.testing import Broker, Cluster
+
+brokers = MADE
+brokers.start()
+brokers.topic("t").send("a")
+for each in brokers if isinstance(brokers, Cluster) else [brokers]:
+    PAUSED and each.pause()
+pathlib.Path("ready.new").write_text(brokers.bootstrap)
+pathlib.Path("ready.new").rename("ready")
+threading.Event().wait(60)
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "paused"),
+    [
+        ("Broker(process=True, directory='data')", False),
+        ("Broker(process=True, directory='data')", True),
+        ("Broker(process=True, faults=True, directory='data')", False),
+        ("Cluster(2, process=True)", True),
+    ],
+    ids=["broker", "paused-broker", "broker-with-faults", "paused-cluster"],
+)
+def test_a_test_process_that_is_killed_leaves_no_broker_behind(
+    tmp_path: Path, made: str, paused: bool
+) -> None:
+    """They ran on without end, and their directory refused the next start."""
+    script = KILLED.replace("MADE", made).replace("PAUSED", str(paused))
+    process = subprocess.Popen(
+        [sys.executable, "-c", script],
+        cwd=tmp_path,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        start_new_session=True,
+    )
+    wait_until((tmp_path / "ready").exists, "the brokers run", timeout_s=60)
+    addresses = (tmp_path / "ready").read_text().split(",")
+    process.kill()
+    process.wait(60)
+    for address in addresses:
+        host, _, port = address.rpartition(":")
+        wait_until(lambda at=(host, int(port)): _is_refused(at), f"{address} is gone", timeout_s=30)
+    if (tmp_path / "data").exists():
+        broker = Broker(directory=tmp_path / "data")
+        with wait_until(lambda: _started(broker), "its directory is free", timeout_s=30):
+            assert broker.topic("t").values() == [b"a"]
+
+
+def _started(broker: Broker) -> Broker | None:
+    """None while another one has its directory."""
+    try:
+        return broker.start()
+    except BrokerFailed as error:
+        if "is in use" not in str(error):
+            raise
+        return None
+
+
+def _is_refused(address: tuple[str, int]) -> bool:
+    """A process that is stopped still has its listener: connections are made."""
+    try:
+        socket.create_connection(address, 5).close()
+    except ConnectionRefusedError:
+        return True
+    return False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -246,3 +246,52 @@ def test_a_fault_that_acts_once_acts_at_the_broker_it_names() -> None:
         cluster.faults.add("move-leader", topic="moving", partition=0, to=3 - leader, broker=2)
         assert cluster.leader("moving").node_id == 3 - leader
         topic.send("a")
+
+
+END: dict[str, Callable[[Broker], object]] = {
+    "stopped": Broker.stop,
+    "killed": Broker.kill,
+    "restarted": Broker.restart,
+    "paused": Broker.pause,
+    "lost": Broker.lose_power,
+    "reset": Broker.reset,
+}
+
+
+@pytest.mark.parametrize("how", END)
+@pytest.mark.parametrize("is_removed", [True, False], ids=["removed", "left"])
+def test_what_a_fault_has_met_is_known_behind_the_life_of_its_broker(
+    how: str, is_removed: bool
+) -> None:
+    """It was an error of a closed loop, and 0 once it was removed; of a paused one it took long."""
+    with Broker() as broker:
+        fault = broker.faults.add("delay", api="Produce", ms=1)
+        _produce_one(broker)
+        END[how](broker)
+        if is_removed:
+            fault.remove()
+        assert fault.hits == 1
+        fault.remove()
+        assert fault.hits == 1
+        if how == "paused":
+            with pytest.raises(BrokerFailed, match="a broker that is paused takes no faults"):
+                broker.faults.add("delay", ms=1)
+
+
+def test_a_fault_of_a_process_that_has_ended_says_that_nobody_knows_what_it_has_met() -> None:
+    with Broker(process=True, faults=True) as broker:
+        with broker.faults.add("delay", api="Produce", ms=1) as fault:
+            _produce_one(broker)
+            assert fault.hits == 1
+            broker.kill()
+        with pytest.raises(BrokerFailed, match="fault 1 has met is not known: its broker does not"):
+            assert fault.hits
+        broker.start().pause()
+        with pytest.raises(BrokerFailed, match="broker is paused and takes no faults"):
+            broker.faults.add("delay", ms=1)
+
+
+def _produce_one(broker: Broker) -> None:
+    broker.topic("t").create()
+    with WireClient(broker.bootstrap) as client:
+        client.call(produce("t", 0), 11)

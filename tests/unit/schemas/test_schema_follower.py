@@ -79,6 +79,21 @@ def test_a_log_that_was_cut_is_read_from_its_beginning() -> None:
     assert world.subjects() == ["s3"]
 
 
+def test_a_topic_that_was_not_read_for_long_is_read_from_its_beginning() -> None:
+    """What was deleted meanwhile, and cleaned with its tombstone, was there for good."""
+    world = World()
+    world.topic.add("gone", 1, 1)
+    world.topic.add("kept", 1, 2)
+    world.refresh()
+    world.topic.values[0] = (b"", None)  # the cleaner leaves nothing of either
+    world.topic.add("new", 1, 3)
+    world.refresh()
+    assert world.subjects() == ["gone", "kept", "new"]
+    world.turns.time_out()
+    assert world.refresh().error() is None
+    assert world.subjects() == ["kept", "new"]
+
+
 @pytest.mark.parametrize("how", ["error", "silence"])
 def test_what_cannot_be_read_is_told_to_all_and_tried_again(how: str) -> None:
     world = World()

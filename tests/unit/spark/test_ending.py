@@ -195,6 +195,15 @@ def test_a_query_that_makes_no_progress_is_not_waited_for(monkeypatch: pytest.Mo
         progress.stopping = stopping
         watch.line(now_s)
         assert watch.is_stalled(now_s) is stalled, now_s
+    # Nothing is said of what is not known, and little is not nothing.
+    line = watch.line(200.0)
+    assert line is not None
+    assert "7 records, " in line
+    assert "B" not in line
+    stage.inputBytes.return_value = 5_000
+    line = watch.line(201.0)
+    assert line is not None
+    assert "7 records, 5 KB, " in line
     times = iter([200.0, 220.0, 220.0])
     monkeypatch.setattr(watching, "time", SimpleNamespace(monotonic=lambda: next(times)))
     cancelled = threading.Event()

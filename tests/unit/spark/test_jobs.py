@@ -180,6 +180,9 @@ def test_progress_tells_records_bytes_rate_and_lag(capsys: pytest.CaptureFixture
     text = capsys.readouterr().err
     assert text.startswith("x: 1,500 records, 2 MB, ")
     assert text.endswith("B/s, lag 7, batch 1\n")
+    progress.size_of = "in files"
+    progress.add(0, 0)
+    assert ", 2 MB in files, " in capsys.readouterr().err
     assert progress.totals()["records"] == 1500
     progress.stopping = True
     progress.wait(100)

@@ -9,6 +9,7 @@ from unittest.mock import MagicMock
 import pytest
 
 from kwire.spark import s3
+from kwire.spark.java_errors import has_class
 from kwire.spark.lake import check_archive
 from kwire.spark.lake_files import check_folder, open_lake_files
 from kwire.spark.usage import UsageError
@@ -304,3 +305,26 @@ def test_credentials_that_may_only_read_are_told_before_work() -> None:
     system.exists.return_value = False
     with pytest.raises(UsageError, match=r"refuses the credentials .*\(AccessDenied\)"):
         s3.check_conditions(spark_that_raises(None, {}), system, ROOT)
+
+
+def class_loaded_with(error: Exception | None) -> MagicMock:
+    jvm = MagicMock()
+    jvm.java.lang.Class.forName.side_effect = error
+    return jvm
+
+
+def test_a_class_is_missing_where_java_says_so_and_only_there() -> None:
+    """Any error was taken for that: a class of a newer Java was advised to be fetched."""
+    name = "io.delta.storage.LogStore"
+    assert has_class(class_loaded_with(None), None, name)
+    missing = JavaError(("java.lang.ClassNotFoundException", name))
+    assert not has_class(class_loaded_with(missing), None, name)
+    for kind, text in (
+        ("UnsupportedClassVersionError", "has been compiled by a more recent version"),
+        ("NoClassDefFoundError", "org/apache/hadoop/fs/Path"),
+    ):
+        broken = class_loaded_with(JavaError((f"java.lang.{kind}", text)))
+        with pytest.raises(UsageError, match=f"^{name} cannot be loaded: {kind}: {text}$"):
+            has_class(broken, None, name)
+    with pytest.raises(OSError, match="gone"):
+        has_class(class_loaded_with(OSError("gone")), None, name)

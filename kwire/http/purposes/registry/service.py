@@ -60,13 +60,16 @@ class RegistryService:
         return await self.reading.decided(lambda: self.topic.registry, look)
 
     async def found(self, cluster: Cluster, look: Callable[[Registry], T]) -> T:
-        """What never changes once it is there: what is known here is enough; where it is not
-        known, what is committed decides."""
+        """What never changes while it is there: what is known here is enough; where it is not
+        known, what is committed decides. What is gone for good is known for `UNREAD_MS_MAX`."""
         await self._access.check(cluster, Operation.READ)
         try:
-            return await self.reading.decided(lambda: self.topic.registry, look)
+            known = await self.reading.decided(lambda: self.topic.registry, look)
         except RegistryError:
             pass
+        else:
+            self.topic.look_if_old(cluster)
+            return known
         await self.topic.caught_up(cluster)
         return await self.reading.decided(lambda: self.topic.registry, look)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from typing import NamedTuple
 
 from kwire.client.cluster import Cluster
@@ -20,6 +21,7 @@ from kwire.protocol.records import Record
 from kwire.schemas.registry.errors import Code, RegistryError
 from kwire.schemas.registry.machine import Registry
 from kwire.schemas.registry.records import Written
+from kwire.schemas.registry.state import UNREAD_MS_MAX
 
 logger = logging.getLogger(__name__)
 
@@ -54,6 +56,7 @@ class SchemaTopic:
         """The offset of the next record."""
         self.journal: list[Written] | None = None
         """What is read from now on, for who wants to know whether it wrote something."""
+        self._caught_up_s = math.inf
         self.topic_id = b""
         """Of the topic that was read; empty while there is none."""
         self._reading = asyncio.Lock()
@@ -66,6 +69,15 @@ class SchemaTopic:
             self._waited = cluster.loop.create_task(self._next(cluster))
             self._waited.add_done_callback(_look_at)
         await asyncio.shield(self._waited)
+
+    def look_if_old(self, cluster: Cluster) -> None:
+        """Whoever is answered from memory does not wait; what comes later knows more."""
+        if self._waited is None and self._is_old(cluster):
+            self._waited = cluster.loop.create_task(self._next(cluster))
+            self._waited.add_done_callback(_look_at)
+
+    def _is_old(self, cluster: Cluster) -> bool:
+        return cluster.loop.time() - self._caught_up_s > UNREAD_MS_MAX / 1000
 
     async def _next(self, cluster: Cluster) -> None:
         async with self._reading:
@@ -84,14 +96,17 @@ class SchemaTopic:
         name = self.settings.topic
         fetcher = Fetcher(cluster, wait_ms=0)
         end = -1
+        # Who wants to know what was written from now on does not go back.
+        is_old = self._is_old(cluster) and self.journal is None
         while True:
             try:
                 await self._know(cluster)
-                found = await fetcher.fetch({(name, 0): self.position})
+                found = await fetcher.fetch({(name, 0): 0 if is_old else self.position})
             except RequestFailed as error:
                 if error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                     self._begin_anew(b"", 0)
                     return
+                is_old = False
                 if error.code == ErrorCode.OFFSET_OUT_OF_RANGE and self.position > 0:
                     self._begin_anew(self.topic_id, 0)
                     cluster.forget_topic(name)
@@ -103,10 +118,14 @@ class SchemaTopic:
             part = found.get((name, 0))
             if part is None:
                 continue  # its leader has moved
+            if is_old:
+                is_old = False
+                self.registry, self.position = Registry(), 0
             end = max(end, part.high_watermark) if end < 0 else end
             await self._replay(part.records)
             self.position = max(self.position, part.next_offset)
             if self.position >= end:
+                self._caught_up_s = cluster.loop.time()
                 return
 
     async def _know(self, cluster: Cluster) -> None:
