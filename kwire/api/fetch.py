@@ -379,21 +379,20 @@ class _Fetch:
         replica_id = self._replica_id
         if connection is not None:
             connection.is_follower = replica_id >= 0
-            rates = connection.rates if is_bound else None
-            if rates is not None and replica_id < 0:
-                if connection.is_measured and rates.request is not None:
+        if replica_id >= 0:
+            isolation = LOG_END
+        else:
+            if request.isolation_level == READ_COMMITTED:
+                isolation = COMMITTED
+            else:
+                isolation = HIGH_WATERMARK
+            if connection is not None and connection.holds_reads and is_bound:
+                if connection.is_measured:
                     self._is_asked = connection.is_read(context)
-                consumer = rates.consumer
-                if consumer is not None:
+                if (consumer := connection.consumer) is not None:
                     self._consumer = consumer
                     if bytes_max > consumer.window_bytes_max:
                         bytes_max = consumer.window_bytes_max
-        if replica_id >= 0:
-            isolation = LOG_END
-        elif request.isolation_level == READ_COMMITTED:
-            isolation = COMMITTED
-        else:
-            isolation = HIGH_WATERMARK
         return ReadLimits(
             bytes_min=min(request.min_bytes, bytes_max),
             bytes_max=bytes_max,

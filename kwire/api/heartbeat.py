@@ -17,6 +17,7 @@ from kwire.server.context import RequestContext
 
 VERSIONS = (0, 4)
 WAITS_FOR_WRITES = False
+TAKES_TURNS = True  # members are many
 AUTHORIZATION = (Requires(Operation.READ, ResourceType.GROUP, "group_id", checked=Checked.BEFORE),)
 plain_road = PlainHeartbeats
 

@@ -18,6 +18,7 @@ from kwire.security.requirements import Checked, Requires
 from kwire.server.context import RequestContext
 
 VERSIONS = (0, 9)
+TAKES_TURNS = True  # members are many
 AUTHORIZATION = (Requires(Operation.READ, ResourceType.GROUP, "group_id", checked=Checked.BEFORE),)
 NULL_PROTOCOL_FROM = 7
 

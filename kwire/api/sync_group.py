@@ -15,6 +15,7 @@ from kwire.security.requirements import Requires
 from kwire.server.context import RequestContext
 
 VERSIONS = (0, 5)
+TAKES_TURNS = True  # members are many
 READ_GROUP = Requires(Operation.READ, ResourceType.GROUP, "group_id")
 AUTHORIZATION = (READ_GROUP,)
 PROTOCOL_REQUIRED_FROM = 5

@@ -7,6 +7,7 @@ appended before it is committed. Replies therefore leave in the order in which t
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from enum import Enum
 from typing import Generic, Protocol, TypeVar
 
@@ -78,6 +79,12 @@ class Held:
         return self.pending.fail(error)
 
 
+class Parked(Held):
+    """One that an earlier operation had parked, maybe one of many."""
+
+    __slots__ = ()
+
+
 class PartitionShard(Generic[S]):
     """A shard with what the runtime keeps about it. Offsets are exclusive ends."""
 
@@ -98,12 +105,21 @@ class PartitionShard(Generic[S]):
         "shard_timer",
         "shard_timer_ms",
         "state",
+        "write_timeout_ms",
     )
 
-    def __init__(self, partition: int, leader_epoch: int, shard: S, generation: int) -> None:
+    def __init__(
+        self,
+        partition: int,
+        leader_epoch: int,
+        shard: S,
+        generation: int,
+        write_timeout_ms: int,
+    ) -> None:
         self.partition = partition
         self.leader_epoch = leader_epoch
         self.shard = shard
+        self.write_timeout_ms = write_timeout_ms  # how long a reply is held
         # Tells callbacks of an earlier shard of this partition from ours.
         self.generation = generation
         self.state = ShardState.LOADING
@@ -130,16 +146,32 @@ class PartitionShard(Generic[S]):
             and not self.busy
         )
 
-    def release_committed(self) -> None:
-        """Give out the replies whose offset is committed, in order. Those of the open batch wait
-        for its append, whoever else moves the high watermark."""
+    def hold(
+        self,
+        pending: AnyReply,
+        response: AnyResponse,
+        error: Exception | None,
+        kind: type[Held] = Held,
+    ) -> None:
+        """Keep a reply until all that is decided is committed."""
+        deadline_ms = self.now_ms + self.write_timeout_ms
+        self.held.append(kind(self.last_written, deadline_ms, pending, response, error))
+
+    def release_committed(self, release_parked: Callable[[HeldReply], None]) -> None:
+        """Give out the replies whose offset is committed, in order; parked ones by
+        `release_parked`. Those of the open batch wait for its append, whoever else moves the high
+        watermark."""
         held = self.held
         while held:
             batch = self.batch
             offset = held[0].offset
             if offset > self.committed or (batch is not None and offset > batch.base_offset):
                 return
-            held.popleft().release()
+            first = held.popleft()
+            if type(first) is Parked:
+                release_parked(first)
+            else:
+                first.release()
 
     def release_overdue(self, now_ms: int) -> None:
         """Fail the replies that have waited too long; what they wait for still happens."""

@@ -22,11 +22,10 @@ from kwire.clock import Clock
 from kwire.coordinator import batches
 from kwire.coordinator.loading import Loading, Worker
 from kwire.coordinator.open_batch import Encoded, OpenBatch, size_of
-from kwire.coordinator.partition import Held, HeldReply, PartitionShard, ShardState, unavailable
+from kwire.coordinator.parked_replies import ParkedReplies
+from kwire.coordinator.partition import HeldReply, Parked, PartitionShard, ShardState, unavailable
 from kwire.coordinator.reloading import PAUSE_MS, Reloads, may_pass
 from kwire.coordinator.shard_interface import (
-    AnyReply,
-    AnyResponse,
     CoordinatorLog,
     DecidedRecords,
     Failable,
@@ -93,6 +92,7 @@ class CoordinatorRuntime(Generic[S]):
         self._lingering: dict[int, PartitionShard[S]] = {}
         self._partitions: dict[int, PartitionShard[S]] = {}
         self._generation = 0
+        self._parked = ParkedReplies(loop)
         self.reloads = Reloads()
         self._timers: ShardTimers[S] = ShardTimers(loop, clock, self._expire_one, self._settle)
 
@@ -127,6 +127,7 @@ class CoordinatorRuntime(Generic[S]):
         """Unload everything."""
         for partition in list(self._partitions):
             self.unload(partition)
+        self._parked.release_all()
 
     def partitions(self) -> list[int]:
         """The partitions that are loaded or being loaded, ascending."""
@@ -189,7 +190,7 @@ class CoordinatorRuntime(Generic[S]):
             self._broken(current, reply, error)
             return True
         reply.offset = current.last_written = batch.next_offset
-        reply.deadline_ms = now_ms + self._write_timeout_ms
+        reply.deadline_ms = now_ms + current.write_timeout_ms
         current.held.append(reply)
         return True
 
@@ -233,12 +234,12 @@ class CoordinatorRuntime(Generic[S]):
             self._append(current, batch, transaction_version=transaction_version)
             current.shard.replay_marker(producer_id, producer_epoch, commit)
         except KafkaError as error:
-            self._hold(current, pending, None, error)
+            current.hold(pending, None, error)
             self._lost(current, error)
         except Exception as error:
             self._broken(current, pending, error)
         else:
-            self._hold(current, pending, None, None)
+            current.hold(pending, None, None)
         finally:
             current.busy = False
         self._settle(current)
@@ -268,7 +269,7 @@ class CoordinatorRuntime(Generic[S]):
             try:
                 result = operation(current.shard, moment)
             except KafkaError as error:
-                self._hold(current, pending, None, error)
+                current.hold(pending, None, error)
             else:
                 pending = self._apply(current, result, moment, pending)
         except Exception as error:
@@ -300,13 +301,13 @@ class CoordinatorRuntime(Generic[S]):
             if response is not None:
                 error = None
         if not isinstance(response, Pending):
-            self._hold(current, pending, response, error)
+            current.hold(pending, response, error)
         else:
             pending = response
             if error is not None:
-                self._hold(current, pending, None, error)
+                current.hold(pending, None, error)
         for parked, answer in current.shard.take_replies():
-            self._hold(current, parked, answer, None)
+            current.hold(parked, answer, None, Parked)
         return pending
 
     def _append_records(
@@ -457,21 +458,11 @@ class CoordinatorRuntime(Generic[S]):
         )
         return info.base_offset
 
-    def _hold(
-        self,
-        current: PartitionShard[S],
-        pending: AnyReply,
-        response: AnyResponse,
-        error: Exception | None,
-    ) -> None:
-        deadline_ms = current.now_ms + self._write_timeout_ms
-        current.held.append(Held(current.last_written, deadline_ms, pending, response, error))
-
     def _settle(self, current: PartitionShard[S]) -> None:
         """After an operation or a move of the high watermark: release, then set the timers."""
         if self._partitions.get(current.partition) is not current:
             return
-        current.release_committed()
+        current.release_committed(self._parked.release)
         if self._partitions.get(current.partition) is not current:
             return  # a callback of a released reply unloaded us
         if current.held and current.held_timer is None:
@@ -509,7 +500,11 @@ class CoordinatorRuntime(Generic[S]):
     def _start_loading(self, partition: int, leader_epoch: int, pause_ms: int = 0) -> None:
         self._generation += 1
         current = PartitionShard(
-            partition, leader_epoch, self._new_shard(partition), self._generation
+            partition,
+            leader_epoch,
+            self._new_shard(partition),
+            self._generation,
+            self._write_timeout_ms,
         )
         self._partitions[partition] = current
         if pause_ms:

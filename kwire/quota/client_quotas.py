@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from typing import Protocol
 from weakref import WeakValueDictionary
 
 from kwire.quota.entities import IP, Part, QuotaEntity, QuotaTable, Tags, shown, table_key, user_of
@@ -106,11 +107,30 @@ class ClientRates:
         return not (self.producer is None and self.consumer is None and self.request is None)
 
 
+class KeepsRates(Protocol):
+    """Who keeps what binds a client, so as not to look for it with each request."""
+
+    def forget_client(self) -> None:
+        """What binds the client may be something else now."""
+        ...
+
+
 class KnownClients(dict["str | None", "ClientRates | None"]):
     """The rates of one principal's clients by client id, None for who is not bound; emptied when
-    they may be others."""
+    they may be others. `keepers` are told of that, once: who keeps something anew comes again."""
 
-    __slots__ = ("__weakref__",)
+    __slots__ = ("__weakref__", "keepers")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.keepers: dict[KeepsRates, None] = {}
+
+    def clear(self) -> None:
+        """Whoever asks next looks for all of it."""
+        super().clear()
+        keepers, self.keepers = self.keepers, {}
+        for keeper in keepers:
+            keeper.forget_client()
 
 
 class ClientQuotas:

@@ -23,6 +23,7 @@ from kwire.pending import Pending, after
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records import BatchHeader
 from kwire.protocol.records.build import MadeBatch
+from kwire.protocol.records.control import TransactionMarker
 from kwire.protocol.records.validation import CheckedBatch
 from kwire.replica.hosted_log import NO_EPOCH, HostedLog
 from kwire.replica.reading import (
@@ -137,7 +138,7 @@ class Partition(HostedLog):
 
     def append(
         self,
-        batches: Buffer | Sequence[Buffer],
+        batches: Buffer | Sequence[Buffer] | TransactionMarker,
         *,
         acks: int,
         wall_ms: int,
@@ -199,11 +200,8 @@ class Partition(HostedLog):
         return header
 
     def append_made(self, made: MadeBatch, wall_ms: int) -> bool:
-        """`append` with acks=-1, and its write, of a batch that was made here for the log's end.
-
-        False, and nothing is changed, where `append` has more to decide or to say. Raises
-        KafkaError(KAFKA_STORAGE_ERROR) where it cannot be written.
-        """
+        """`append` with acks=-1, and its write, of a batch that was made here for the log's end:
+        False, and nothing is changed, where `append` has more to say; KAFKA_STORAGE_ERROR."""
         state, log, header = self.state, self.log, made.header
         if (
             log is None

@@ -22,19 +22,15 @@ from kwire.pending import Pending
 from kwire.protocol.errors import EncodeError, MalformedError
 from kwire.protocol.frame import encode_answer, parse_request_header
 from kwire.protocol.structs import Parts
-from kwire.security.authorizer import ANONYMOUS
+from kwire.server.bound_connection import BoundConnection
 from kwire.server.connection_setup import ConnectionSetup, hands_to_kernel
 from kwire.server.context import DISCONNECT, NO_REPLY, RequestContext, Response
 from kwire.server.dispatch import Route
 from kwire.server.plain_requests import PlainRequests
-from kwire.server.replying_connection import ReplyingConnection
-from kwire.server.request_steps import plain_allowed
 from kwire.server.slots import BETWEEN, HELD, MUTED, WRITES, NoRequest, Slot
-from kwire.server.unbound_client import PRODUCE_KEY, UnboundClient
-from kwire.server.watched_requests import WatchedRequests
+from kwire.server.unbound_client import PRODUCE_KEY
 
 if TYPE_CHECKING:
-    from kwire.quota.client_quotas import ClientRates, KnownClients
     from kwire.server.request_counts import RequestCounts, Timed
 
 logger = logging.getLogger(__name__)
@@ -45,75 +41,49 @@ REPLY_BYTES_LOW = 256 * 1024
 UNREPLIED_WRITES_KEPT = 32
 
 
-class BrokerConnection(ReplyingConnection):
+class BrokerConnection(BoundConnection):
     """The server side of one client's connection."""
 
     __slots__ = (
         "_awaited_writes",
         "_ended",
-        "_known_clients",
         "_on_close",
         "_parts",
-        "_passes_arrival",
-        "_plain",
         "_refusal",
         "_route",
         "_setup",
-        "_unbound",
-        "_watched",
         "bytes_stored",
         "client_software_name",
         "client_software_version",
-        "is_authenticated",
         "is_follower",
-        "is_measured",
-        "is_read",
         "last_active_s",
         "listener_name",
         "opened_s",
-        "plain_allowed",
-        "principal",
-        "rates",
         "security_protocol",
         "token_authenticated",
-        "turn_s",
         "unreplied_writes",
     )
 
     def __init__(self, setup: ConnectionSetup[BrokerConnection]) -> None:
-        super().__init__(setup.pool, setup.request_bytes_max, setup.loop, setup.turns)
+        plain = PlainRequests(setup.parts, setup.dispatcher.known_route)
+        super().__init__(
+            setup.pool, setup.request_bytes_max, setup.loop, setup.turns, setup.steps, plain
+        )
         self._setup = setup
         self._parts = setup.parts
         self._route = setup.dispatcher.route
-        self._plain = PlainRequests(setup.parts, setup.dispatcher.known_route)
         self.listener_name = setup.listener_name
-        self.principal = ANONYMOUS
         self.token_authenticated = False
         self.security_protocol = setup.security_protocol
-        self.is_authenticated = True
         self.is_follower = False
         """Whether the last Fetch was one of a follower: those are counted apart."""
         self.bytes_stored = 0  # of record batches that its client has written
-        self.plain_allowed = plain_allowed(setup.steps.inputs, True)
-        """Whether requests may go past the arrival and the response step."""
-        self.rates: ClientRates | None = None
-        """What binds the client of the newest request."""
-        self._known_clients: KnownClients | None = None
-        """Their rates, where nothing but quotas is attached to the arrival step."""
-        self._unbound: UnboundClient | None = None
-        """Where nothing but quotas is in the way of plain roads: who is not held to them."""
-        self._passes_arrival = True
-        """Whether nothing is attached to the arrival step but quotas."""
-        self._watched = WatchedRequests(setup.steps, setup.loop)
-        self.is_read = self._watched.is_read
-        self.is_measured = False
         self.client_software_name = "unknown"
         self.client_software_version = "unknown"
         self.last_active_s = self.opened_s = 0.0
         self.unreplied_writes: list[Pending[None]] = []
         """Of requests without a reply, as long as they are under way and somewhat longer."""
         self._awaited_writes = 0
-        self.turn_s = 0.0
         self._refusal: str | None = None
         self._ended = False  # the client sends nothing any more, but still reads
         self._on_close: list[Callable[[], None]] = []
@@ -157,6 +127,7 @@ class BrokerConnection(ReplyingConnection):
             return
         self._run_received_produces()
         self._closed = True
+        self._keep_nothing()
         slots, self._slots = self._slots, deque()
         promised = self._blocking if self._is_promised() else None
         if promised is None:
@@ -211,26 +182,6 @@ class BrokerConnection(ReplyingConnection):
                 slot.pending.cancel()
         self._watched.open.clear()  # they refer to this connection
 
-    # -- who may go past the steps
-
-    def set_principal(self, principal: str, is_authenticated: bool) -> None:
-        """What authentication has found out, or that it is still to come."""
-        self.principal = principal
-        self.is_authenticated = is_authenticated
-        self.recompute_plain()
-
-    def recompute_plain(self) -> None:
-        """An input of `plain_allowed` has changed, or who the client is."""
-        self._watched.forget()
-        self.rates = self._known_clients = self._unbound = None
-        steps = self._setup.steps
-        self._passes_arrival = self.is_authenticated and not steps.has_hooks
-        if steps.quotas is not None and self._passes_arrival:
-            self._known_clients = known = steps.quotas.known_clients(self.principal)
-            if plain_allowed(steps.inputs._replace(has_quotas=False), True):
-                self._unbound = UnboundClient(known)
-        self.plain_allowed = plain_allowed(steps.inputs, self.is_authenticated)
-
     # -- receiving
 
     def frame_received(self, frame: memoryview) -> None:
@@ -238,13 +189,9 @@ class BrokerConnection(ReplyingConnection):
             self._in_batch = True
             self.turn_s = self.last_active_s = self._loop.time()
         if self._blocking is None and not self._queue and not self._writing_paused:
-            unbound = self._unbound
-            if self.plain_allowed or (unbound is not None and unbound.asks(self, frame)):
-                answer = self._plain.answer(self, frame, len(self._slots))
+            if (roads := self._roads) is not None:
+                answer = roads.answer(self, frame, len(self._slots))
                 if answer is not None:
-                    if unbound is not None and (producer := unbound.producer) is not None:
-                        producer.pending += len(frame)
-                        producer.counted_s = self.turn_s
                     if answer:
                         self._emit([answer])
                     return
@@ -295,29 +242,30 @@ class BrokerConnection(ReplyingConnection):
             return
         if route.takes_turns and self._is_for_later(body):
             return
-        counts, timed = route.counts, None
-        if self.turn_s >= counts.due_s:
-            timed = counts.begun(self.turn_s, len(body))
+        counts, timed, turn_s = route.counts, None, self.turn_s
+        if turn_s >= counts.due_s:
+            timed = counts.begun(turn_s, len(body))
         context = RequestContext(self._parts, self, api_key, version, correlation_id, client_id)
         if not self.plain_allowed:
-            known = self._known_clients
-            if known is not None:
-                try:
-                    rates = known[client_id]
-                except KeyError:
-                    rates = self._rates_of(client_id)
-                if rates is not self.rates:
-                    self._bound_by(rates)
-                if rates is None:
-                    if route.is_charged and api_key != PRODUCE_KEY:
-                        self._watched.asks(None, context, len(body))
-                elif route.is_charged and (rates.producer is not None or api_key != PRODUCE_KEY):
-                    self._counts(rates, context, len(body))
-                elif (by_time := rates.request) is not None:
-                    if skipped := by_time.skipped:
-                        by_time.skipped = skipped - 1
-                    else:
-                        self._measure(rates, context, len(body))
+            if client_id == self._client_id or (
+                self._known_clients is not None and self._meets(self._known_clients, client_id)
+            ):
+                by_time = self._by_time
+                if by_time is None or by_time.skipped:
+                    if by_time is not None:
+                        by_time.skipped -= 1
+                    if route.is_charged:
+                        if api_key != PRODUCE_KEY:
+                            self._watched.asks(None, context, len(body))
+                        elif (producer := self._producer) is not None:
+                            pending = producer.pending + len(body)
+                            if pending <= producer.room and turn_s < producer.quiet_until_s:
+                                producer.pending = pending  # as `Sensor.count`
+                                producer.counted_s = turn_s
+                            else:
+                                self._watched.asks(self.rates, context, len(body))
+                else:
+                    self._measure(self.rates, context, len(body))
             elif not (self._passes_arrival or self._arrives(route, context, body, offset, timed)):
                 return
         try:
@@ -362,7 +310,7 @@ class BrokerConnection(ReplyingConnection):
         self, route: Route, context: RequestContext, body: memoryview, at: int, timed: Timed | None
     ) -> bool:
         """The arrival step: whether the request is to be executed; the others are answered."""
-        if self.is_authenticated and self._setup.steps.quotas is not None:
+        if self.is_authenticated and self._steps.quotas is not None:
             rates = self._rates_of(context.client_id)
             self._bound_by(rates)
             self._measure(rates, context, len(body))
@@ -380,42 +328,6 @@ class BrokerConnection(ReplyingConnection):
             return False
         self._answer_in_turn(Slot(context, route.counts), timed, outcome)
         return False
-
-    def _counts(self, rates: ClientRates, context: RequestContext, request_bytes: int) -> None:
-        """A Produce of a client with a quota for it, or a mutation of topics, has come."""
-        producer, by_time = rates.producer, rates.request
-        is_measured = by_time is not None and not by_time.skipped
-        if is_measured or producer is None or context.api_key != PRODUCE_KEY:
-            self._measure(rates, context, request_bytes)
-            return
-        if by_time is not None:
-            by_time.skipped -= 1
-        pending, now_s = producer.pending + request_bytes, self.turn_s
-        if pending <= producer.room and now_s < producer.quiet_until_s:  # as `Sensor.count`
-            producer.pending, producer.counted_s = pending, now_s
-        else:
-            self._watched.asks(rates, context, request_bytes)
-
-    def _measure(self, rates: ClientRates | None, context: RequestContext, size_bytes: int) -> None:
-        self.is_measured = True
-        self._watched.counts(rates, context, context.api_key, size_bytes, self.turn_s)
-
-    def _measured(self) -> None:
-        """The requests of this turn are executed."""
-        self.is_measured = False
-        if self._watched.begun_ns:
-            self._watched.lap(self.turn_s)
-
-    def _rates_of(self, client_id: str | None) -> ClientRates | None:
-        quotas = self._setup.steps.quotas
-        assert quotas is not None
-        return quotas.client(self.principal, client_id, int(self.turn_s * 1000))
-
-    def _bound_by(self, rates: ClientRates | None) -> None:
-        """The next request is of a client with these rates."""
-        if self._watched.begun_ns and rates is not self.rates:
-            self._watched.lap(self.turn_s)
-        self.rates = rates
 
     def _charge(self, context: RequestContext, outcome: Response) -> None:
         wait_ms = self._watched.charge(context, outcome)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kwire.quota.client_quotas import ClientRates
+    from kwire.quota.sensor import Sensor
     from kwire.server.parts import Parts
     from kwire.server.sliced_response import SlicedResponse
 
@@ -53,8 +54,9 @@ class Connection(Protocol):
     `bytes_stored` counts what was written by it, `is_follower` says that its last Fetch was one of
     a follower, `unreplied_writes` are those of
     requests that are never answered, `sends_files` says whether parts of files may be sent as they
-    are. `rates` are what the client of its newest request is bound by; `is_measured` says that the
-    time of its requests may be measured now. `turn_s` is the loop's time when it began to execute
+    are. `rates` are what the client of its newest request is bound by, `consumer` is the one of its
+    reads; `is_measured` says that the time of its requests may be measured now, `holds_reads` that
+    a read has to look at one of both. `turn_s` is the loop's time when it began to execute
     requests, in the turn that executes them.
     """
 
@@ -63,8 +65,10 @@ class Connection(Protocol):
     bytes_stored: int
     is_follower: bool
     is_measured: bool
+    holds_reads: bool
     turn_s: float
     rates: ClientRates | None
+    consumer: Sensor | None
     unreplied_writes: list[Pending[None]]
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import logging
+import math
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,7 @@ IDLE_MIN_S = 10.0  # a connection that was used since is not closed to make room
 UNUSED_MIN_S = 1.0  # the same of one that has never sent anything
 ROOM_CONNECTIONS = 32  # that are closed at a time, to make room
 ROOM_PAUSE_S = 0.2
+REFUSED_PAUSE_S = 60.0
 LOCAL_ADDRESSES = ("127.0.0.1", "::1")
 WILDCARD_ADDRESSES = ("0.0.0.0", "::")
 
@@ -96,6 +98,7 @@ class Listener:
         self._servers: list[asyncio.Server] = []
         self._reserve = DescriptorReserve(0)
         self._room_made_s = 0.0
+        self._refused_told_s = -math.inf
         self._idle_timer: asyncio.TimerHandle | None = None
         steps.on_change(self._recompute_plain)
 
@@ -151,8 +154,24 @@ class Listener:
             self._reserve.is_touched_by(descriptor_of(connection.transport))
             and not self.make_room()
         ):
-            kept, limit = self._reserve.kept, self._reserve.limit
-            connection.close(f"{kept} of {limit} open files are kept for logs (ulimit -n)")
+            self._refuse(connection)
+
+    def _refuse(self, connection: BrokerConnection) -> None:
+        """One line a minute says so; clients that are refused come again at once, all of them."""
+        kept, limit = self._reserve.kept, self._reserve.limit
+        now_s = self._loop.time()
+        if now_s >= self._refused_told_s + REFUSED_PAUSE_S:
+            self._refused_told_s = now_s
+            logger.warning(
+                "new connections to %s are refused: %d are open, this process may have %d open "
+                "files and keeps %d of them for logs; raise its limit (ulimit -n, LimitNOFILE in "
+                "systemd) or have fewer clients (max.connections)",
+                self.name,
+                len(self.connections),
+                limit,
+                kept,
+            )
+        connection.close(f"{kept} of {limit} open files are kept for logs", logging.DEBUG)
 
     def make_room(self) -> int:
         """Close connections that nobody uses, those first that were idle for longest; how many."""

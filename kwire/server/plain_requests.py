@@ -124,7 +124,7 @@ class PlainRequests:
             (head,) = _KEY_AND_VERSION(body)
             road = self._roads[head]
         except KeyError:
-            road = self._begun(head)
+            road, _ = self.road(head)
         except StructError:
             return None
         if road is None or (waiting and (waiting >= PLACES_MAX or not road.answers_later)):
@@ -132,21 +132,28 @@ class PlainRequests:
         try:
             return road(connection, body)
         except Exception:
-            # How far it came is not known: no answer would be true, and the client asks anew.
-            logger.exception(
-                "a plain road failed, API key %d version %d", head >> 16, head & 0xFFFF
-            )
-            connection.close("its request failed")
-            return NOTHING
+            return failed(connection, body)
 
-    def _begun(self, head: int) -> PlainRoad | None:
+    def road(self, head: int) -> tuple[PlainRoad | None, bool]:
+        """The road of an API and a version, and whether that may be kept."""
+        if head in self._roads:
+            return self._roads[head], True
         route = self._known_route(head >> 16)
         if route is None or not route.version_min <= head & 0xFFFF <= route.version_max:
-            return None  # not kept: a client may say what it likes
+            return None, False  # not kept: a client may say what it likes
         make = route.plain_road
         road = None if make is None else make(self._parts, route.counts, head & 0xFFFF)
         self._roads[head] = road
-        return road
+        return road, True
+
+
+def failed(connection: PlainConnection, body: memoryview) -> bytes:
+    """A road has raised: `NOTHING`. How far it came is not known: no answer would be true, and the
+    client asks anew."""
+    (head,) = _KEY_AND_VERSION(body)
+    logger.exception("a plain road failed, API key %d version %d", head >> 16, head & 0xFFFF)
+    connection.close("its request failed")
+    return NOTHING
 
 
 class LaterAnswer(Slot):

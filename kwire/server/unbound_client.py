@@ -1,10 +1,11 @@
-"""Whether quotas hold back the usual small requests of a client (`plain_requests.py`).
+"""The plain roads of clients that quotas do not hold back (`plain_requests.py`).
 
 What plain roads answer uses time, and a Produce bytes. Who has no request_percentage is not held to
 one, and a producer_byte_rate that is far from its bound only counts: so that such requests may go
-past the arrival and the response step while there are quotas. A connection's requests are nearly
-all of one client id: it is told by its bytes in the header, and what binds it by the table that the
-general way fills (`KnownClients`). Who is not in there, or is measured, goes the general way.
+past the arrival and the response step while there are quotas. A client is told by its bytes in the
+header, by which its roads are found together with what binds it; that is looked up in the table
+that the general way fills (`KnownClients`). Who is not in there, or is measured, goes the general
+way.
 """
 
 from __future__ import annotations
@@ -16,83 +17,96 @@ from typing import TYPE_CHECKING
 from kwire.protocol.api_keys import ApiKey
 from kwire.protocol.errors import MalformedError
 from kwire.protocol.frame import parse_request_header
-from kwire.protocol.request_frames import API_KEY, SAID_START, client_id_end
+from kwire.protocol.request_frames import SAID_START, client_id_end
+from kwire.server.plain_requests import (
+    PLACES_MAX,
+    PlainConnection,
+    PlainRequests,
+    PlainRoad,
+    failed,
+)
 
 if TYPE_CHECKING:
-    from kwire.quota.client_quotas import KnownClients
+    from kwire.quota.client_quotas import ClientRates, KnownClients
     from kwire.quota.sensor import Sensor
-    from kwire.server.context import Connection
 
 PRODUCE_KEY = int(ApiKey.PRODUCE)
 FETCH_KEY = int(ApiKey.FETCH)
-PLAIN_KEYS = bytes(
-    (
-        ApiKey.PRODUCE,
-        ApiKey.FETCH,
-        ApiKey.METADATA,
-        ApiKey.OFFSET_COMMIT,
-        ApiKey.HEARTBEAT,
-        ApiKey.CONSUMER_GROUP_HEARTBEAT,
-    )
-)
-"""The APIs that have plain roads: all others go on without being looked at."""
-_NOTHING = Struct("0s").unpack_from
+KNOWN_MAX = 100
+"""Roads that are kept of all clients of a connection."""
+_KEY_AND_VERSION = Struct(">I4x0s").unpack_from
 
 
-class UnboundClient:
-    """The client of one connection's newest request that was looked at.
+class UnboundClients:
+    """The clients of one connection; `plain` has its roads."""
 
-    `producer` counts the size of that request, if it takes its road.
-    """
+    __slots__ = ("_head_of", "_known", "_plain", "_roads")
 
-    __slots__ = ("_client_id", "_known", "_shown", "_shown_in", "producer")
-
-    def __init__(self, known: KnownClients) -> None:
+    def __init__(self, plain: PlainRequests, known: KnownClients) -> None:
+        self._plain = plain
         self._known = known
-        self._shown: bytes | None = None  # its client id as it stands in a header, with its size
-        self._shown_in = _NOTHING  # takes as many bytes from there
-        self._client_id: str | None = None
-        self.producer: Sensor | None = None
+        self._head_of = _KEY_AND_VERSION
+        """Takes API key and version of a request, and as many bytes as the client id of the one
+        that was looked at has with its size."""
+        self._roads: dict[tuple[int, bytes], tuple[PlainRoad | None, Sensor | None]] = {}
+        """Road, None for the general way, and what the request's bytes count for."""
 
-    def asks(self, connection: Connection, body: memoryview) -> bool:
-        """Whether a request may take a plain road: it is one of `PLAIN_KEYS`, of a client whose
-        time is not measured, and no other's is now."""
+    def answer(
+        self, connection: PlainConnection, body: memoryview, waiting: int = 0
+    ) -> bytes | None:
+        """See `PlainRequests.answer`."""
         try:
-            if body[API_KEY] not in PLAIN_KEYS or connection.is_measured:
-                return False
-            (shown,) = self._shown_in(body, SAID_START)
-        except IndexError:
-            return False
-        except StructError:
-            shown = b""
-        if shown != self._shown and not self._look_at(body):
-            return False
+            road, producer = self._roads[self._head_of(body)]
+        except (KeyError, StructError):
+            road, producer = self._found(body)
+        if road is None or connection.is_measured:
+            return None
+        if waiting and (waiting >= PLACES_MAX or not road.answers_later):
+            return None
+        if producer is not None:
+            # As `Sensor.count`, once it is answered.
+            size_bytes, turn_s = len(body), connection.turn_s
+            if producer.pending + size_bytes > producer.room or turn_s >= producer.quiet_until_s:
+                return None
         try:
-            rates = self._known[self._client_id]
-        except KeyError:
-            return False
-        self.producer = None
-        if rates is None:
-            return True
-        if rates.request is not None:
-            return False
-        if body[API_KEY] == FETCH_KEY:
-            return rates.consumer is None
-        producer = rates.producer
-        if producer is None or body[API_KEY] != PRODUCE_KEY:
-            return True
-        self.producer = producer
-        # As `Sensor.count` asks.
-        is_within = producer.pending + len(body) <= producer.room
-        return is_within and connection.turn_s < producer.quiet_until_s
+            answer = road(connection, body)
+        except Exception:
+            return failed(connection, body)
+        if producer is not None and answer is not None:
+            producer.pending += size_bytes
+            producer.counted_s = turn_s
+        return answer
 
-    def _look_at(self, body: memoryview) -> bool:
-        """Whether the request has a whole header, and so a client id."""
+    def forget_client(self) -> None:
+        """See KeepsRates."""
+        self._roads.clear()
+
+    def _found(self, body: memoryview) -> tuple[PlainRoad | None, Sensor | None]:
+        """What there is for a request that is not among the known ones."""
+        known = self._known
         try:
-            self._client_id = parse_request_header(body).client_id
-        except MalformedError:
-            self._shown, self._shown_in = None, _NOTHING
-            return False
-        self._shown = shown = body[SAID_START : client_id_end(body)].tobytes()
-        self._shown_in = Struct(f"{len(shown)}s").unpack_from
-        return True
+            rates = known[parse_request_header(body).client_id]
+        except (MalformedError, KeyError):
+            return None, None
+        said_bytes = client_id_end(body) - SAID_START
+        self._head_of = Struct(f">I4x{said_bytes}s").unpack_from
+        head, shown = self._head_of(body)
+        road, is_kept = self._plain.road(head)
+        found = _allowed(head >> 16, road, rates)
+        if is_kept:
+            if len(self._roads) >= KNOWN_MAX:
+                self._roads.clear()
+            self._roads[head, shown] = found
+            known.keepers[self] = None
+        return found
+
+
+def _allowed(
+    api_key: int, road: PlainRoad | None, rates: ClientRates | None
+) -> tuple[PlainRoad | None, Sensor | None]:
+    """The road of a client, and what its requests count for; none where that is to be measured."""
+    if rates is None or road is None:
+        return road, None
+    if rates.request is not None or (api_key == FETCH_KEY and rates.consumer is not None):
+        return None, None
+    return road, rates.producer if api_key == PRODUCE_KEY else None

@@ -12,7 +12,7 @@ PORT_MAX = 65_535
 INT64_MAX = (1 << 63) - 1
 
 
-def whole(name: str, value: object, lowest: int, highest: int) -> int:
+def whole(name: str, value: int, lowest: int, highest: int) -> int:
     """A whole number within bounds."""
     accepted = f"accepted are {lowest} to {highest}"
     if isinstance(value, bool) or not isinstance(value, int):
@@ -22,14 +22,14 @@ def whole(name: str, value: object, lowest: int, highest: int) -> int:
     return value
 
 
-def flag(name: str, value: object) -> bool:
+def flag(name: str, value: bool) -> bool:
     """True or False, and not what is as good as one."""
     if not isinstance(value, bool):
         raise TypeError(f"{name}={value!r}: accepted are True and False")
     return value
 
 
-def text(name: str, value: object) -> str:
+def text(name: str, value: str) -> str:
     """A text that is not empty."""
     if not isinstance(value, str):
         raise TypeError(f"{name}={value!r}: accepted is a text")
@@ -38,7 +38,7 @@ def text(name: str, value: object) -> str:
     return value
 
 
-def data_directory(value: object) -> Path:
+def data_directory(value: str | Path) -> Path:
     """A directory that a broker has alone. It is the one entry of `log.dirs`, a list whose entries
     are parted by commas and have no space around them: another name would lead elsewhere."""
     if not isinstance(value, str | Path):

@@ -15,6 +15,7 @@ import pytest
 from kwire.protocol import messages as m
 from kwire.testing.cluster import Broker
 from tests.support.malformed import ANSWERED, AWAITED, CLOSED, CORPUS
+from tests.support.memory import is_memory_its_own
 from tests.support.wire import WireClient, fetch_values, produce_values
 
 TIMEOUT_S = 30.0
@@ -89,7 +90,8 @@ def test_malformed_input(broker: Broker, bystander: WireClient, name: str) -> No
     _check(broker, data, verdict)
     assert fetch_values(bystander, "bystander", 0) == [b"before"]
     growth_kb = broker.rss_kb() - before_kb
-    assert growth_kb < (GROWTH_BOMB_KB_MAX if "300 MB" in name else GROWTH_KB_MAX)
+    growth_kb_max = GROWTH_BOMB_KB_MAX if "300 MB" in name else GROWTH_KB_MAX
+    assert growth_kb < growth_kb_max or not is_memory_its_own()
     logged = broker.log_text()[before_log:].splitlines()
     assert len(logged) <= 1, logged
     assert not [line for line in logged if "Traceback" in line or " ERROR " in line]

@@ -1,10 +1,10 @@
 """The history of a cluster from a seed: 60 simulated seconds of clients and faults, then the end.
 
-    python -m tests.sim.history SEED [RUNS] [--mutation NAME]
+    python -m tests.sim.history SEED [RUNS] [--mutation NAME] [--general]
 
 prints a line for each seed: its fingerprint, what happened in it, and how it failed if it did. The
 same seed gives the same history, byte for byte. With a mutation the faults are those aimed at it,
-if there is such a plan.
+if there is such a plan. `--general` has the nodes answer every request the general way (ADR 55).
 """
 
 from __future__ import annotations
@@ -72,13 +72,15 @@ class Result:
 
 
 class History:
-    """One seed's history. `plan` says which faults there are; None draws one from the seed."""
+    """One seed's history. `plan` says which faults there are; None draws one from the seed. No
+    request takes a plain road if all go the `general` way."""
 
-    def __init__(self, seed: int, plan: Plan | None = None) -> None:
+    def __init__(self, seed: int, plan: Plan | None = None, general: bool = False) -> None:
         self.simulation = Simulation(seed)
         self.checkers = Checkers()
         self.plan = plan or Plan.drawn(self.simulation.random)
-        self.cluster = Cluster(self.simulation, self.plan.settings, self._attach)
+        roads = {"kwire.plain.requests.enable": "false"} if general else {}
+        self.cluster = Cluster(self.simulation, {**self.plan.settings, **roads}, self._attach)
         self.checkers.compacts = "log.roll.ms" in self.plan.settings
         self.checkers.life_of = lambda node_id: self.cluster.lives[node_id]
         self.checkers.now = lambda: self.simulation.now
@@ -354,6 +356,7 @@ def main() -> int:
         del arguments[at : at + 2]
     show = "--transcript" in arguments
     until_failure = "--until-failure" in arguments
+    general = "--general" in arguments
     arguments = [a for a in arguments if not a.startswith("--")]
     first = int(arguments[0]) if arguments else 1
     runs = int(arguments[1]) if len(arguments) > 1 else 1
@@ -361,7 +364,7 @@ def main() -> int:
     failed = 0
     for seed in range(first, first + runs):
         with mutations.applied(mutation):
-            result = History(seed, plan).run()
+            result = History(seed, plan, general).run()
         if show:
             print("\n".join(result.transcript))
         print(result.line(), flush=True)

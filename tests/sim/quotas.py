@@ -62,6 +62,7 @@ class QuotaHistory:
         self.acknowledged: dict[Entity, float | None] = {}
         self.in_doubt: dict[Entity, float | None] = {}
         self.throttled = 0
+        self._muted_until_s = 0.0
         self._others: list[SimulatedClient] = []
 
     def run(self) -> None:
@@ -183,9 +184,10 @@ class QuotaHistory:
     # -- use
 
     async def _phase(self, bound: float | None, is_rested: bool) -> None:
-        self._close()  # what it was told before may last longer than the quota
-        client = await self._connected()
         loop = asyncio.get_running_loop()
+        if loop.time() < self._muted_until_s:
+            self._close()  # what it was told before may last longer than the quota
+        client = await self._connected()
         begun_s, muted_until_s, used = loop.time(), 0.0, 0
         before = 0.0 if is_rested else 3 * BURST_S * max(BOUNDS)
         while loop.time() < begun_s + PHASE_S and (
@@ -201,7 +203,7 @@ class QuotaHistory:
             most_s = (used + before) / bound + 1
             assert wait_s <= most_s, f"{wait_s} s of throttle time for {used} bytes at {bound}"
             self.throttled += wait_s > 0
-            muted_until_s = now_s + wait_s
+            self._muted_until_s = muted_until_s = now_s + wait_s
         self.simulation.record("client", f"{used} bytes at {bound}")
         if bound is not None:
             took_s = loop.time() - begun_s

@@ -77,6 +77,11 @@ def known_clients_stay(patch: Any) -> None:
     patch(KnownClients, "clear", lambda self: None)
 
 
+def kept_clients_stay(patch: Any) -> None:
+    """A connection goes on with what bound its client before."""
+    patch(KnownClients, "clear", dict.clear)
+
+
 def _once(original: Callable[..., Any]) -> Callable[..., Any]:
     def set_bound(self: Any, bound: float) -> None:
         if not hasattr(self, "bound"):
@@ -117,6 +122,7 @@ MUTATIONS = (
     window_not_rolled,
     stale_rates,
     known_clients_stay,
+    kept_clients_stay,
     produces_not_counted,
     removed_quota_stays,
     change_lost,

@@ -92,6 +92,8 @@ class FetchRoad(Road):
         enabled = {"kwire.plain.requests.enable": "true" if self.plain else "false"}
         self.nodes = nodes = SimulatedNodes(self.simulation, IDS, {**SETTINGS, **enabled})
         nodes.format()
+        # Nor are two connections of one link (seed 300148: metadata and a follower's fetch).
+        self.simulation.network.links.apart_s = 1.7e-7
         for node_id in IDS:
             for other in IDS:
                 # No two links are alike: nothing of two nodes arrives at one instant, in an order

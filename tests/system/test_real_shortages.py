@@ -172,6 +172,10 @@ def test_connections_give_way_to_files(tmp_path: Path) -> None:
 
         wait_for(lambda: closed() > 150, "what is too many is closed")
         assert len(os.listdir(f"/proc/{broker.pid}/fd")) <= 256 - 56
+        told = [line for line in broker.log_text().splitlines() if "are refused" in line]
+        assert 1 <= len(told) <= 2, "a line a minute says so, not one a connection"
+        assert "may have 256 open files" in told[0]
+        assert "ulimit -n" in told[0]
         assert written() == 40
         wait_for(
             lambda: info(broker, "--quiet").returncode == 0,

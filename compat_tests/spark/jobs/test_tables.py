@@ -67,6 +67,8 @@ def test_records_of_more_days_than_a_task_has_open_folders(
 ) -> None:
     """Days that come in turn in one partition: a file each, in the order of their offsets, with
     all records and the statistics of all of them."""
+    from pyarrow import parquet as pq
+
     at, days, records = broker.bootstrap, OPEN_FOLDERS + 3, 300
     topic = client.create(at, partitions=1)
     times = [BASE_MS + (n % days) * 86_400_000 + n for n in range(records)]
@@ -79,6 +81,11 @@ def test_records_of_more_days_than_a_task_has_open_folders(
     for row in rows.collect():
         assert row.number == row.offset
         files.setdefault((row.file, row.date), []).append(row.offset)
+    for path in pathlib.Path(lake).rglob("partition=*/*.parquet"):
+        group = pq.ParquetFile(path).metadata.row_group(0)
+        columns = {one.path_in_schema: one for one in map(group.column, range(group.num_columns))}
+        assert columns["timestamp"].physical_type == "INT64"  # of INT96 there are no statistics
+        assert columns["timestamp"].is_stats_set
     assert sorted(files.values()) == [list(range(day, records, days)) for day in range(days)]
     assert len({date for _, date in files}) == days
     known = DeltaTable(spark, f"{lake}/topic.{topic}").files().collect()
@@ -265,7 +272,6 @@ def test_an_old_lake_is_converted_and_archived_on(
             refused = run("audit", "--left", f"archive:{place}", "--right", f"archive:{place}")
             assert refused.status == 2
             assert "kwire spark lake convert" in refused.stderr
-            assert refused.stderr.count("\n") == 1, refused.stderr
     assert cuts >= 3
     if lake.is_old(LocalLakeFiles(str(place))):
         done = run("lake", "convert", "--lake", str(place))
@@ -351,11 +357,6 @@ def test_versions_of_an_archive_and_tables_of_others(
     sent = run(*replay, "--as-of", str(version))
     assert sent.summary is not None
     assert sent.summary["sent"] == 40, sent.stderr
-    profile = ("profile", "--source", f"archive:{lake}", "--topics", topic, "--quiet")
-    for as_of, records in (((), 60), (("--as-of", str(version)), 40)):
-        profiled = run(*profile, *as_of)
-        assert profiled.summary is not None, profiled.stderr
-        assert profiled.summary["topics"][topic]["records"] == records
     wrong = run("audit", *sides, "--as-of", "999")
     assert (wrong.status, wrong.stderr.count("\n")) == (2, 1), wrong.stderr
     # A table that another program has made, with other types and without some columns.

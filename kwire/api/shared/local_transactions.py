@@ -15,7 +15,7 @@ from kwire.kept_errors import anew
 from kwire.log.types import Origin
 from kwire.pending import Pending, after
 from kwire.protocol.errors import ErrorCode, KafkaError
-from kwire.protocol.records.control import end_transaction_marker
+from kwire.protocol.records.control import TransactionMarker
 from kwire.server.leader_hints import missing_partition_error
 from kwire.server.parts import Coordinators, Metadata, Replicas
 
@@ -128,17 +128,17 @@ def write_marker(
     """Append the marker that ends a transaction to a partition that this broker leads; done when
     it is committed. In `__consumer_offsets` it also decides the offsets of the transaction."""
     wall_ms = parts.clock.wall_ms()
-    batch = end_transaction_marker(producer_id, producer_epoch, commit, coordinator_epoch, wall_ms)
+    marker = TransactionMarker(producer_id, producer_epoch, commit, coordinator_epoch, wall_ms)
     if topic == OFFSETS_TOPIC:
         return parts.coordinators.groups.complete_transaction(
-            index, batch, producer_id, producer_epoch, commit, transaction_version
+            index, marker.batch(), producer_id, producer_epoch, commit, transaction_version
         )
     try:
         partition = parts.replicas.partition(topic, index)
         if partition is None:
             raise KafkaError(missing_partition_error(parts.metadata.image.topics, topic, index))
         info = partition.append(
-            batch,
+            marker,
             acks=ACKS_ALL,
             wall_ms=wall_ms,
             origin=Origin.COORDINATOR,

@@ -16,16 +16,20 @@ from kwire.coordinator.open_batch import Encoded
 from kwire.coordinator.shard_interface import CoordinatorRecord, Moment, Result
 
 #: Members plus partitions up to which an assignment is computed within one heartbeat.
-INLINE_SIZE_MAX = 2000
+INLINE_SIZE_MAX = 400
 #: Targets that a slice encodes.
 SLICE_RECORDS = 200
+#: Members of a large group that come within this time are assigned to together.
+BEGIN_AFTER_MS = 20
 
 
 class Job(NamedTuple):
     """An assignment that is being computed, or has been and waits to be written."""
 
     epoch: int
-    steps: Assigning
+    begin: Callable[[], Assigning]
+    # None until the first slice
+    steps: Assigning | None = None
     result: Assignment | None = None
     # member -> the record of its target, and key and value of that
     written: dict[str, tuple[CoordinatorRecord, Encoded]] | None = None
@@ -64,12 +68,16 @@ class AssignmentJobs:
         return job is not None and job.epoch == epoch
 
     def start(
-        self, group_id: str, epoch: int, steps: Callable[[], Assigning], moment: Moment
+        self, group_id: str, epoch: int, begin: Callable[[], Assigning], moment: Moment
     ) -> None:
-        """Compute in slices from the next turn of the loop on."""
-        if not self.is_running(group_id, epoch):
-            self._jobs[group_id] = Job(epoch, steps())
-            self._deadlines.schedule((self._timer, group_id), moment.now_ms)
+        """Compute in slices, BEGIN_AFTER_MS from now or from an earlier epoch that has not begun.
+        Only then does `begin` look at the group."""
+        if self.is_running(group_id, epoch):
+            return
+        waiting = self._jobs.get(group_id)
+        self._jobs[group_id] = Job(epoch, begin)
+        if waiting is None or waiting.steps is not None:
+            self._deadlines.schedule((self._timer, group_id), moment.now_ms + BEGIN_AFTER_MS)
 
     def forget(self, group_id: str) -> None:
         self._jobs.pop(group_id, None)
@@ -91,8 +99,12 @@ class AssignmentJobs:
         if job.result is not None:
             return self._write_slice(group_id, targets, job, moment)
         at_ms = moment.now_ms
+        steps = job.steps
+        if steps is None:
+            steps = job.begin()
+            self._jobs[group_id] = job._replace(steps=steps)
         try:
-            next(job.steps)
+            next(steps)
         except StopIteration as finished:
             # Thousands of records take turns of the loop for themselves.
             self._jobs[group_id] = job._replace(result=finished.value, written={})

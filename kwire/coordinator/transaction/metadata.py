@@ -126,10 +126,7 @@ def to_record(metadata: TransactionMetadata, version: int = 1) -> m.TransactionL
         topics.setdefault(topic, []).append(partition)
     partitions = None
     if metadata.state != TransactionState.EMPTY:
-        partitions = [
-            m.TransactionLogValue.PartitionsSchema(topic=topic, partition_ids=ids)
-            for topic, ids in topics.items()
-        ]
+        partitions = [_partitions_of(topic, ids) for topic, ids in topics.items()]
     if version < 1:
         return m.TransactionLogValue(
             producer_id=metadata.producer_id,
@@ -157,3 +154,12 @@ def to_record(metadata: TransactionMetadata, version: int = 1) -> m.TransactionL
 
 
 _BareValue = bare_class(m.TransactionLogValue)
+_BarePartitions = bare_class(m.TransactionLogValue.PartitionsSchema)
+
+
+def _partitions_of(topic: str, indexes: list[int]) -> m.TransactionLogValue.PartitionsSchema:
+    found = _BarePartitions()
+    found._tagged = None
+    found.topic = topic
+    found.partition_ids = indexes
+    return found

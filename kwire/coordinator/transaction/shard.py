@@ -170,10 +170,8 @@ class TransactionShard:
         epoch that an InitProducerId may repeat itself with from now on, None for as before."""
         before = self.transactions.get(transactional_id)
         before_state = None if before is None else before.state
-        check(
-            may_follow(before_state, after.state),
-            f"{transactional_id}: {before_state} may not become {after.state}",
-        )
+        if not may_follow(before_state, after.state):
+            check(False, f"{transactional_id}: {before_state} may not become {after.state}")
         version = 1 if self.transaction_version() >= 1 else 0
         key, encoded_key = key_of(transactional_id)
         record = CoordinatorRecord(key, to_record(after, version), version, encoded_key)

@@ -24,6 +24,8 @@ from kwire.log.partition.producers import BatchMetadata, Producers, Verification
 from kwire.log.types import Origin
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records import CREATE_TIME, BatchHeader, build_batch
+from kwire.protocol.records.build import MadeBatch
+from kwire.protocol.records.control import TransactionMarker
 from kwire.protocol.records.validation import (
     CheckedBatch,
     ValidatedBatch,
@@ -72,7 +74,7 @@ class LeaderChecks:
 
     def place(
         self,
-        batches: Buffer | Sequence[Buffer],
+        batches: Buffer | Sequence[Buffer] | TransactionMarker,
         base_offset: int,
         leader_epoch: int,
         origin: Origin,
@@ -87,6 +89,11 @@ class LeaderChecks:
         `checked` is the outcome of checks that were put off; the others are as `append_as_leader`
         takes them. Raises KafkaError, CheckLaterError.
         """
+        if isinstance(batches, TransactionMarker):
+            made = batches.made(base_offset, leader_epoch)
+            if self.takes_made(made.header, now_ms):
+                return [self._placed_marker(batches, made, origin, transaction_version)]
+            batches = batches.batch()
         placed: list[PlacedBatch] = []
         found: list[tuple[BatchHeader, Buffer]]
         if checked is not None and checked.rules is self.rules:
@@ -151,6 +158,17 @@ class LeaderChecks:
         if rules.codec is not None:
             check_made_size(valid.header, self._config, origin, self._name)
         return valid
+
+    def _placed_marker(
+        self, told: TransactionMarker, made: MadeBatch, origin: Origin, transaction_version: int
+    ) -> PlacedBatch:
+        """A marker that was made here, in its place, if the transaction may end so."""
+        header = made.header
+        self._producers.check_marker(
+            header, told.coordinator_epoch, header.base_offset, origin, transaction_version
+        )
+        marker = Marker(told.coordinator_epoch, told.timestamp_ms, not told.commit)
+        return PlacedBatch(header, made.data, told.timestamp_ms, marker, True)
 
     def _checked_marker(
         self, header: BatchHeader, data: Buffer, origin: Origin, transaction_version: int

@@ -24,6 +24,7 @@ from kwire.pending import Pending
 from kwire.protocol.errors import KafkaError
 from kwire.protocol.records import BatchHeader
 from kwire.protocol.records.build import MadeBatch
+from kwire.protocol.records.control import TransactionMarker
 from kwire.protocol.records.validation import CheckedBatch
 
 BASE_OFFSET = Struct(">q")
@@ -92,7 +93,7 @@ class Appender:
 
     def append_as_leader(
         self,
-        batches: Buffer | Sequence[Buffer],
+        batches: Buffer | Sequence[Buffer] | TransactionMarker,
         *,
         leader_epoch: int,
         origin: Origin = Origin.CLIENT,
@@ -105,7 +106,8 @@ class Appender:
         """Check, stamp and append; offsets are given at once, `written` completes when they hold.
 
         A writable buffer is stamped in place, a small batch is copied: the caller may reuse the
-        memory once `written` is done. Raises KafkaError with Kafka's codes: CORRUPT_MESSAGE,
+        memory once `written` is done. The marker of a transaction is made here and needs no check
+        but whether it may end so. Raises KafkaError with Kafka's codes: CORRUPT_MESSAGE,
         INVALID_RECORD, INVALID_TIMESTAMP (InvalidRecordsError names the records),
         MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE, UNSUPPORTED_COMPRESSION_TYPE,
         OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH, INVALID_TXN_STATE,

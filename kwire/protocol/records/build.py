@@ -176,7 +176,7 @@ def build_batch(
 
 class MadeBatch(NamedTuple):
     """A batch that this process has made, in its place: what its header says is known, and needs no
-    check. Only `make_plain` makes one."""
+    check. Only this file makes one: `make_plain` and `make_control`."""
 
     header: BatchHeader
     data: bytes
@@ -208,29 +208,47 @@ def make_plain(
         parts.append(start)
         parts.append(record)
         delta += 1
-    parts[0] = _COVERED(
-        0, delta - 1, base_timestamp, max_timestamp, NO_PRODUCER_ID, -1, base_sequence, delta
+    last = delta - 1
+    return _made(
+        base_offset,
+        leader_epoch,
+        (0, last, base_timestamp, max_timestamp, NO_PRODUCER_ID, -1, base_sequence, delta),
+        parts,
     )
+
+
+def make_control(
+    record: bytes,
+    *,
+    timestamp_ms: int,
+    producer_id: int,
+    producer_epoch: int,
+    base_offset: int,
+    leader_epoch: int,
+) -> MadeBatch:
+    """A control batch of a transaction with one `framed` record, as `build_batch` makes it."""
+    attributes = TRANSACTIONAL_BIT | CONTROL_BIT
+    return _made(
+        base_offset,
+        leader_epoch,
+        (attributes, 0, timestamp_ms, timestamp_ms, producer_id, producer_epoch, NO_SEQUENCE, 1),
+        [b"", varint(len(_STARTS[0]) + len(record)), _STARTS[0], record],
+    )
+
+
+def _made(
+    base_offset: int,
+    leader_epoch: int,
+    fields: tuple[int, int, int, int, int, int, int, int],
+    parts: list[bytes],
+) -> MadeBatch:
+    """`fields` are those of the header from its attributes on; the first of `parts` is for them."""
+    parts[0] = _COVERED(*fields)
     covered = b"".join(parts)
     crc = crc32c(covered)
     size_bytes = ATTRIBUTES_POSITION + len(covered)
     header = _new_header(
-        BatchHeader,
-        (
-            base_offset,
-            size_bytes,
-            leader_epoch,
-            MAGIC_CURRENT,
-            crc,
-            0,
-            delta - 1,
-            base_timestamp,
-            max_timestamp,
-            NO_PRODUCER_ID,
-            -1,
-            base_sequence,
-            delta,
-        ),
+        BatchHeader, (base_offset, size_bytes, leader_epoch, MAGIC_CURRENT, crc, *fields)
     )
     front = _FRONT(base_offset, size_bytes - PREFIX_SIZE, leader_epoch, MAGIC_CURRENT, crc)
     return MadeBatch(header, front + covered)

@@ -12,7 +12,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kwire.protocol.errors import ErrorCode, KafkaError
-from kwire.protocol.records.build import build_batch
+from kwire.protocol.records.build import MadeBatch, build_batch, framed, make_control
 from kwire.protocol.records.record import Record
 
 if TYPE_CHECKING:
@@ -80,6 +80,32 @@ def end_transaction_marker(
         transactional=True,
         control=True,
     )
+
+
+class TransactionMarker(NamedTuple):
+    """The marker that ends a producer's transaction in a partition, before it has its place."""
+
+    producer_id: int
+    producer_epoch: int
+    commit: bool
+    coordinator_epoch: int
+    timestamp_ms: int
+
+    def batch(self) -> bytearray:
+        """As a batch that is still to be checked and stamped."""
+        return end_transaction_marker(*self)
+
+    def made(self, base_offset: int, leader_epoch: int) -> MadeBatch:
+        """The same in its place."""
+        kind = ControlType.COMMIT if self.commit else ControlType.ABORT
+        return make_control(
+            framed(_KEY.pack(0, kind), _MARKER.pack(0, self.coordinator_epoch)),
+            timestamp_ms=self.timestamp_ms,
+            producer_id=self.producer_id,
+            producer_epoch=self.producer_epoch,
+            base_offset=base_offset,
+            leader_epoch=leader_epoch,
+        )
 
 
 def control_record(kind: ControlType, message: Message, timestamp_ms: int) -> Record:

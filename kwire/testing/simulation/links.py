@@ -21,6 +21,9 @@ class Links:
     def __init__(self) -> None:
         self._slow: dict[tuple[str, str], tuple[float, float]] = {}
         self._cuts: list[_ArmedCut] = []
+        self.apart_s = 0.0
+        """Where links are slow: how much longer each connection takes than the one opened before
+        it, so that nothing of two of them arrives at one instant, in an order that is chance."""
 
     @property
     def are_well(self) -> bool:

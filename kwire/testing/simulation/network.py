@@ -312,6 +312,8 @@ class SimulatedTransport(asyncio.Transport):
         super().__init__({"sockname": local, "peername": remote, "socket": _NamedSocket(local)})
         self.host = host
         self.port = port  # the one that was connected to
+        # Which connection it is, of both ends: the port of who opened it is given once.
+        self._number = max(local[1], remote[1]) - FIRST_EPHEMERAL_PORT
         self.peer: SimulatedTransport | None = None
         self._network = network
         self._simulation = host.simulation
@@ -465,6 +467,7 @@ class SimulatedTransport(asyncio.Transport):
             latency = network.latency()
         else:
             latency = network.latency_between(self.host.name, peer.host.name)
+            latency += network.links.apart_s * self._number
         earliest = self._simulation.now + latency
         if earliest > self._delivery_at:
             self._delivery_at = earliest

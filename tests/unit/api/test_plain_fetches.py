@@ -50,8 +50,9 @@ class Asked:
         self.connection: Any = SimpleNamespace(
             turn_s=0.0,
             unreplied_writes=[],
-            rates=None,
+            consumer=None,
             is_measured=False,
+            holds_reads=False,
             is_follower=False,
             sends_files=False,
         )
@@ -120,8 +121,8 @@ def test_a_consumer_that_has_come_to_rest_takes_the_road(asked: Asked) -> None:
 
 def test_what_binds_one_client_of_a_connection_does_not_bind_another(asked: Asked) -> None:
     """The rates of the connection are those of its last general request."""
-    consumer = SimpleNamespace(window_bytes_max=7)
-    asked.connection.rates = SimpleNamespace(request=None, consumer=consumer)
+    asked.connection.consumer = SimpleNamespace(window_bytes_max=7)
+    asked.connection.holds_reads = True
     asked.ask(client_id="free")
     asked.rests()
     assert asked.ask(client_id="free") is not None

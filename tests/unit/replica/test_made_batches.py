@@ -16,6 +16,7 @@ from kwire.log.types import Origin
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records import Record, build_batch, check_crc, parse_header, read_batch
 from kwire.protocol.records.build import MadeBatch, framed, make_plain
+from kwire.protocol.records.control import TransactionMarker, end_transaction_marker
 from tests.support.replica_world import NOW_MS, World
 
 KWIRE = Path(__file__).parents[3] / "kwire"
@@ -196,9 +197,12 @@ def test_damaged_batches_from_outside_are_refused_as_ever(world: World, origin: 
     assert partition.log.next_offset == end
 
 
-def test_nothing_but_open_batches_of_coordinators_goes_unchecked() -> None:
+def test_nothing_but_what_coordinators_make_goes_unchecked() -> None:
     """Whoever makes a batch, or appends one that was made, is on this list."""
-    users = {"MadeBatch": set[str](), "make_plain": set[str](), "append_made": set[str]()}
+    users: dict[str, set[str]] = {
+        "MadeBatch": set(), "make_plain": set(), "make_control": set(), "append_made": set(),
+        "TransactionMarker": set(),
+    }  # fmt: skip
     for path in KWIRE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call):
@@ -210,9 +214,54 @@ def test_nothing_but_open_batches_of_coordinators_goes_unchecked() -> None:
     assert users == {
         "MadeBatch": {"protocol/records/build.py"},
         "make_plain": {"coordinator/open_batch.py"},
+        "make_control": {"protocol/records/control.py"},
+        "TransactionMarker": {"api/shared/local_transactions.py"},
         "append_made": {
             "coordinator/coordinator_log.py",
             "coordinator/runtime.py",
             "replica/partition.py",
         },
     }
+
+
+@pytest.mark.parametrize("commit", [True, False])
+def test_a_marker_in_its_place_is_what_the_general_builder_makes(commit: bool) -> None:
+    marker = TransactionMarker(9, 4, commit, 12, NOW_MS)
+    general = end_transaction_marker(*marker, base_offset=70, leader_epoch=5)
+    made = marker.made(70, 5)
+    assert made.data == bytes(general)
+    assert made.header == parse_header(general)
+
+
+@pytest.mark.parametrize("config", [LogConfig(), LogConfig(message_timestamp_type="LogAppendTime")])
+def test_a_marker_that_is_made_in_its_place_leaves_what_a_checked_one_does(
+    tmp_path: Path, config: LogConfig
+) -> None:
+    found = []
+    for name in ("made", "checked"):
+        world = World(tmp_path / name)
+        world.configs["t"] = config
+        led(world, 1) if config == LogConfig() else world.create([1])
+        partition = world.partition()
+        for epoch, coordinator_epoch in ((0, 1), (1, 1), (0, 1), (2, 0), (2, 2)):
+            marker = TransactionMarker(9, epoch, epoch != 1, coordinator_epoch, NOW_MS)
+            try:
+                partition.append(
+                    marker if name == "made" else marker.batch(),
+                    acks=-1, wall_ms=NOW_MS, origin=Origin.COORDINATOR, transaction_version=0,
+                )  # fmt: skip
+                found.append((name, "appended"))
+            except KafkaError as error:
+                found.append((name, str(error)))
+            partition.log.write_tail()
+        log = partition.log
+        producers = [
+            (each.producer_id, each.epoch, each.coordinator_epoch, each.last_timestamp)
+            for each in log.active_producers()
+        ]
+        counts = (log.next_offset, log.high_watermark, partition.traffic.produce_requests)
+        found.append((name, str((written(world), producers, counts))))
+    made_ones = [what for name, what in found if name == "made"]
+    assert made_ones == [what for name, what in found if name == "checked"]
+    assert made_ones.count("appended") >= 2
+    assert any("zombie" in what for what in made_ones)

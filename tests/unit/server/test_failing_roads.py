@@ -36,6 +36,7 @@ def test_a_road_that_fails_closes_its_connection(caplog: pytest.LogCaptureFixtur
     under_test = ConnectionUnderTest(None)
     connection = under_test.connection
     connection._plain = PlainRequests(connection._parts, lambda key: route)
+    connection.recompute_plain()
     request = m.HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
     with caplog.at_level(logging.INFO):
         under_test.receive(

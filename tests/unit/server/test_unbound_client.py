@@ -2,42 +2,23 @@
 
 from __future__ import annotations
 
-import importlib
-from types import ModuleType
-
 import pytest
 
 from kwire.protocol import messages as m
-from kwire.protocol.api_keys import API_KEYS, ApiKey
+from kwire.protocol.api_keys import ApiKey
 from kwire.protocol.frame import encode_request
 from kwire.protocol.structs import Message
 from kwire.quota.client_quotas import ClientQuotas
+from kwire.server import unbound_client
 from kwire.server.context import RequestContext
-from kwire.server.dispatch import API_PACKAGE, Route, has_module, module_name
+from kwire.server.dispatch import Route
 from kwire.server.plain_requests import PlainRequests
 from kwire.server.request_steps import RequestSteps
-from kwire.server.unbound_client import PLAIN_KEYS
 from tests.support.connections import ConnectionUnderTest
 
 HEARTBEAT = 12
 MUCH = 1e12
 LAST = 100
-
-
-def module_of(name: str) -> ModuleType:
-    return importlib.import_module(f"{API_PACKAGE}.{module_name(name)}")
-
-
-def test_the_apis_that_are_looked_at_are_those_with_roads() -> None:
-    with_road = [
-        key
-        for key, info in API_KEYS.items()
-        if has_module(info.name)
-        and hasattr(
-            importlib.import_module(f"{API_PACKAGE}.{module_name(info.name)}"), "plain_road"
-        )
-    ]
-    assert sorted(PLAIN_KEYS) == sorted(with_road)
 
 
 class Roads:
@@ -163,6 +144,41 @@ def test_a_quota_that_is_set_is_asked_for_from_the_next_request_on() -> None:
     roads.ask(5)
     roads.ask(6)
     assert (roads.general, roads.taken) == ([1, 3, 4, 5], [2, 6])
+
+
+def test_a_connection_that_is_gone_is_told_of_no_change() -> None:
+    made = quotas()
+    roads = Roads(made)
+    known = made.known_clients(roads.under_test.connection.principal)
+    roads.ask(1)
+    roads.ask(2)
+    assert len(known.keepers) == 2, "what its client is bound by, and its road"
+    roads.under_test.connection.connection_lost(None)
+    assert not known.keepers
+
+
+def test_roads_that_are_kept_take_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unbound_client, "KNOWN_MAX", 3)
+    roads = Roads(quotas())
+    for number in range(1, 40):
+        roads.ask(number, f"client {number % 5}")
+        roads.ask(number, f"client {number % 5}")
+    assert roads.taken[-2:] == [39, 39]
+    unbound = roads.under_test.connection._unbound
+    assert unbound is not None
+    assert 1 <= len(unbound._roads) <= 3
+
+
+def test_versions_that_there_are_not_are_not_kept() -> None:
+    roads = Roads(quotas())
+    roads.ask(1)
+    roads.ask(2)
+    unbound = roads.under_test.connection._unbound
+    assert unbound is not None
+    for version in range(100, 120):
+        body = roads.frame[4:6] + version.to_bytes(2, "big") + roads.frame[8:]
+        assert unbound.answer(roads.under_test.connection, memoryview(body)) is None
+    assert len(unbound._roads) == 1
 
 
 def test_whoever_looks_at_requests_sees_them_all() -> None:

@@ -238,3 +238,34 @@ def test_a_blocked_port_holds_back_that_port_only() -> None:
     assert not held.done()
     simulation.network.heal("client", "server", 1)
     simulation.run_until(held.done, limit_s=1)
+
+
+def test_nothing_of_two_connections_arrives_at_one_instant_where_they_are_apart() -> None:
+    """Which of two roads of a broker had been taken decided which came first otherwise."""
+
+    def instants(apart_s: float) -> list[float]:
+        simulation = Simulation(3)
+        simulation.uniform = lambda low, high: (low + high) / 2  # type: ignore[method-assign]
+        server, client = simulation.host("server"), simulation.host("client")
+        simulation.network.links.slow("client", "server", 0.01, 0.01)
+        simulation.network.links.apart_s = apart_s
+        arrived: list[float] = []
+
+        class Noting(asyncio.Protocol):
+            def data_received(self, data: bytes) -> None:
+                arrived.append(simulation.now)
+
+        async def talk() -> None:
+            writers = [(await asyncio.open_connection("server", 1))[1] for _ in range(3)]
+            for writer in writers:
+                writer.write(b"x")
+            await asyncio.sleep(0.1)
+            for writer in writers:
+                writer.close()
+
+        simulation.run(server, server.loop.create_server(Noting, port=1))
+        simulation.run(client, talk())
+        return arrived
+
+    assert len(set(instants(0.0))) == 1
+    assert len(set(instants(1e-6))) == 3

@@ -322,8 +322,9 @@ class ClassicGroup:
         if self.protocol is None:
             return None
         topics: set[str] = set()
-        for member in self.members.values():
-            subscribed = subscribed_topics(member.metadata(self.protocol))
+        # Most members of a large group say the same.
+        for metadata in dict.fromkeys(x.metadata(self.protocol) for x in self.members.values()):
+            subscribed = subscribed_topics(metadata)
             if subscribed is None:
                 return None
             topics.update(subscribed)

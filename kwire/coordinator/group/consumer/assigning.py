@@ -8,11 +8,11 @@ passed meanwhile is dropped. Until it is there members keep to the previous targ
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
-from kwire.coordinator.group.assignment_jobs import INLINE_SIZE_MAX, finish
 from kwire.coordinator.group.assignors import ASSIGNORS
 from kwire.coordinator.group.assignors.spec import (
+    Assigning,
     Assignment,
     GroupSpec,
     MemberSpec,
@@ -58,6 +58,13 @@ def snapshot(
     return GroupSpec(specs, counts)
 
 
+def begin(groups: ConsumerGroups, group_id: str) -> Assigning:
+    """The assignment in slices of the group as it is."""
+    group = groups.stored[group_id]
+    spec = snapshot(groups, group, group.members, group.targets)
+    return ASSIGNORS[assignor_name(groups, group.members)](spec)
+
+
 def assignor_name(groups: ConsumerGroups, members: Mapping[str, Member]) -> str:
     """The one that most members ask for, or the broker's first. A tie goes to the one that comes
     first in Java's hash order, as on Apache Kafka."""
@@ -72,11 +79,12 @@ def assignor_name(groups: ConsumerGroups, members: Mapping[str, Member]) -> str:
     return min(tied, key=lambda name: hash_bucket(name, len(votes)))
 
 
-def compute_at_once(spec: GroupSpec, name: str) -> Assignment | None:
-    """The assignment, if it is small enough to be computed here and now."""
-    if len(spec.members) + sum(spec.partition_counts.values()) > INLINE_SIZE_MAX:
-        return None
-    return finish(ASSIGNORS[name](spec))
+def partition_counts(groups: ConsumerGroups, names: Iterable[str]) -> Iterator[int]:
+    """How many partitions the topics have, of those that there are."""
+    for name in names:
+        info = groups.topics.find(name)
+        if info is not None:
+            yield info.partition_count
 
 
 def target_records(

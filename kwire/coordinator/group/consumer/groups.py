@@ -7,7 +7,7 @@ member.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 
 from kwire.coordinator.group.assignment_jobs import AssignmentJobs
 from kwire.coordinator.group.classic.group import ClassicGroup
@@ -123,8 +123,9 @@ class ConsumerGroups:
 
     # --- epochs ---
 
-    def hash_of(self, group: ConsumerGroup, members: Iterable[Member]) -> int:
-        return metadata_hash(subscribed(group, members), self.topics)
+    def hash_without(self, group: ConsumerGroup, gone: Sequence[Member]) -> int:
+        """Of the topics that the group reads without these members."""
+        return metadata_hash(subscribed(group, gone=gone), self.topics)
 
     def refresh_due(self, group_id: str, moment: Moment) -> bool:
         """Whether the group's topics have to be compared with the metadata again."""
@@ -174,7 +175,8 @@ class ConsumerGroups:
             if pattern not in still_used
         ]
         epoch = group.epoch + 1
-        made.append(records.group_epoch(group_id, epoch, self.hash_of(group, left.values())))
+        went = [group.members[member_id] for member_id in leaving if member_id in group.members]
+        made.append(records.group_epoch(group_id, epoch, self.hash_without(group, went)))
         if not left:
             made.append(records.target_epoch(group_id, epoch, 0))
 

@@ -8,9 +8,10 @@ one step towards its target. Order of the records measured on Apache Kafka 4.4.
 from __future__ import annotations
 
 from collections.abc import Container
+from functools import partial
 
+from kwire.coordinator.group.assignment_jobs import INLINE_SIZE_MAX, finish
 from kwire.coordinator.group.assignors import ASSIGNORS
-from kwire.coordinator.group.assignors.spec import GroupSpec
 from kwire.coordinator.group.consumer import assigning, records
 from kwire.coordinator.group.consumer.groups import REGEX_TIMER, ConsumerGroups
 from kwire.coordinator.group.consumer.reconcile import reconcile
@@ -20,7 +21,8 @@ from kwire.coordinator.group.consumer.state import (
     Member,
     TopicPartitions,
 )
-from kwire.coordinator.group.consumer.subscriptions import topic_names
+from kwire.coordinator.group.consumer.subscriptions import subscribed, topic_names
+from kwire.coordinator.group.topics import metadata_hash
 from kwire.coordinator.shard_interface import CoordinatorRecord, Moment
 
 
@@ -40,7 +42,8 @@ class Progress:
         self._moment = moment
         self.records = made
         self.replaced: str | None = None
-        self._start: tuple[int, GroupSpec, str] | None = None
+        # The epoch of an assignment that takes several turns.
+        self._start: int | None = None
 
     def replace(self, group: ConsumerGroup, owner: str, member_id: str, where: Current) -> Member:
         """A static member takes its predecessor's place, and stands at `where`."""
@@ -63,16 +66,11 @@ class Progress:
     ) -> Current:
         """`member` is what the request makes of `before`, which stands at `where`; where it
         stands afterwards."""
-        members = {k: v for k, v in group.members.items() if k != self.replaced}
-        members[member.member_id] = member
         changed = self._subscribe(group, before, member)
         if before is not None and before.server_assignor != member.server_assignor:
-            changed = changed or self._assignor_changes(group, members)
-        epoch = self._group_epoch(group, members, changed)
-        targets = dict(group.targets)
-        if self.replaced is not None:
-            targets[member.member_id] = targets.pop(self.replaced, {})
-        target, target_epoch = self._target(group, member, members, targets, epoch)
+            changed = changed or self._assignor_changes(group, self._members(group, member))
+        epoch = self._group_epoch(group, member, changed)
+        target, target_epoch = self._target(group, member, epoch)
         resubscribed = before is not None and (
             (before.topic_names, before.topic_regex) != (member.topic_names, member.topic_regex)
         )
@@ -89,6 +87,26 @@ class Progress:
             self.records.append(records.current(self.group_id, member.member_id, after))
         return after
 
+    def _members(self, group: ConsumerGroup, member: Member) -> dict[str, Member]:
+        """All members as they are with this request. A copy: for what is not asked every time."""
+        members = dict(group.members)
+        if self.replaced is not None:
+            del members[self.replaced]
+        members[member.member_id] = member
+        return members
+
+    def _topic_names(self, group: ConsumerGroup, member: Member) -> list[str]:
+        """The topics of all members as they are with this request."""
+        ids = dict.fromkeys((member.member_id, self.replaced or member.member_id))
+        return subscribed(group, [member], [group.members[x] for x in ids if x in group.members])
+
+    def _targets(self, group: ConsumerGroup, member: Member) -> dict[str, TopicPartitions]:
+        """A copy of the targets, in which the member has its predecessor's."""
+        targets = dict(group.targets)
+        if self.replaced is not None:
+            targets[member.member_id] = targets.pop(self.replaced, {})
+        return targets
+
     def appended(self, group: ConsumerGroup, member: Member) -> None:
         """The records were written: soft state follows."""
         groups, moment = self._groups, self._moment
@@ -96,8 +114,8 @@ class Progress:
             groups.cancel_timers(self.group_id, self.replaced)
         groups.refreshed(self.group_id, moment)
         if self._start is not None:
-            at, spec, name = self._start
-            groups.assigning.start(self.group_id, at, lambda: ASSIGNORS[name](spec), moment)
+            begin = partial(assigning.begin, groups, self.group_id)
+            groups.assigning.start(self.group_id, self._start, begin, moment)
         if member.topic_regex and member.topic_regex not in group.regexes:
             groups.deadlines.schedule((REGEX_TIMER, self.group_id), moment.now_ms)
 
@@ -130,14 +148,15 @@ class Progress:
             if other.member_id != member_id
         )
 
-    def _group_epoch(self, group: ConsumerGroup, members: dict[str, Member], changed: bool) -> int:
+    def _group_epoch(self, group: ConsumerGroup, member: Member, changed: bool) -> int:
         """The group's epoch, a new one if what it reads has changed."""
         if not changed and not self._groups.refresh_due(self.group_id, self._moment):
             return group.epoch
-        metadata_hash = self._groups.hash_of(group, members.values())
-        if not changed and metadata_hash == group.metadata_hash:
+        names = self._topic_names(group, member)
+        hashed = metadata_hash(names, self._groups.topics)
+        if not changed and hashed == group.metadata_hash:
             return group.epoch
-        self.records.append(records.group_epoch(self.group_id, group.epoch + 1, metadata_hash))
+        self.records.append(records.group_epoch(self.group_id, group.epoch + 1, hashed))
         self._groups.counts.consumer_rebalances += 1
         return group.epoch + 1
 
@@ -145,25 +164,25 @@ class Progress:
         self,
         group: ConsumerGroup,
         member: Member,
-        members: dict[str, Member],
-        targets: dict[str, TopicPartitions],
         epoch: int,
     ) -> tuple[TopicPartitions, int]:
         """The member's target and the epoch of it; a new one when it is due and small."""
         groups, moment = self._groups, self._moment
-        present = targets.get(member.member_id, {})
+        had_by = member.member_id if self.replaced is None else self.replaced
+        present = group.targets.get(had_by, {})
         if epoch <= group.target_epoch:
             return present, group.target_epoch
         if assigning.due_in_ms(groups, self.group_id, group, moment) > 0:
             return present, group.target_epoch
         if groups.assigning.is_running(self.group_id, epoch):
             return present, group.target_epoch
-        spec = assigning.snapshot(groups, group, members, targets)
-        name = assigning.assignor_name(groups, members)
-        assignment = assigning.compute_at_once(spec, name)
-        if assignment is None:
-            self._start = (epoch, spec, name)
+        partitions = sum(assigning.partition_counts(groups, self._topic_names(group, member)))
+        if len(group.members) + 1 + partitions > INLINE_SIZE_MAX:
+            self._start = epoch
             return present, group.target_epoch
+        members, targets = self._members(group, member), self._targets(group, member)
+        spec = assigning.snapshot(groups, group, members, targets)
+        assignment = finish(ASSIGNORS[assigning.assignor_name(groups, members)](spec))
         self.records += assigning.target_records(self.group_id, targets, assignment, epoch, moment)
         return assignment[member.member_id], epoch
 

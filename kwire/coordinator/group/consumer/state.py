@@ -93,7 +93,9 @@ class ConsumerGroup:
         "epoch",
         "members",
         "metadata_hash",
+        "name_readers",
         "partition_epochs",
+        "pattern_readers",
         "regexes",
         "static_members",
         "target_epoch",
@@ -113,6 +115,9 @@ class ConsumerGroup:
         # indexes of the above
         self.static_members: dict[str, str] = {}
         self.partition_epochs: dict[tuple[bytes, int], int] = {}
+        # topic name, pattern -> how many members subscribe to it
+        self.name_readers: dict[str, int] = {}
+        self.pattern_readers: dict[str, int] = {}
 
     def is_gone(self) -> bool:
         """Whether no record of the group is left."""
@@ -168,10 +173,13 @@ class ConsumerGroup:
         static = None if old is None else old.instance_id
         if static is not None and self.static_members.get(static) == member_id:
             del self.static_members[static]
+        if old is not None:
+            count_readers(self.name_readers, self.pattern_readers, old, -1)
         if value is None:
             self.members.pop(member_id, None)
             return
         member = self.members[member_id] = _member_of(member_id, value)
+        count_readers(self.name_readers, self.pattern_readers, member, 1)
         if member.instance_id is not None:
             self.static_members[member.instance_id] = member_id
 
@@ -260,6 +268,24 @@ class StoredConsumerGroups(GroupsOnRecord[ConsumerGroup]):
 
     def __init__(self, on_group: Callable[[str], None]) -> None:
         super().__init__(NAME, RECORD_TYPES, ConsumerGroup, on_group)
+
+
+def count_readers(
+    names: dict[str, int], patterns: dict[str, int], member: Member, step: int
+) -> None:
+    """Add (1) or take away (-1) a member's subscription; what nobody subscribes to is not kept."""
+    for name in member.topic_names:
+        _count(names, name, step)
+    if member.topic_regex:
+        _count(patterns, member.topic_regex, step)
+
+
+def _count(counts: dict[str, int], name: str, step: int) -> None:
+    count = counts.get(name, 0) + step
+    if count:
+        counts[name] = count
+    else:
+        del counts[name]
 
 
 def _member_of(member_id: str, value: m.ConsumerGroupMemberMetadataValue) -> Member:

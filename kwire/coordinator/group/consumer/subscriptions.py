@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
-from kwire.coordinator.group.consumer.state import ConsumerGroup, Member
+from kwire.coordinator.group.consumer.state import ConsumerGroup, Member, count_readers
 
 
 def topic_names(group: ConsumerGroup, member: Member) -> list[str]:
@@ -16,18 +16,20 @@ def topic_names(group: ConsumerGroup, member: Member) -> list[str]:
     return sorted(names)
 
 
-def subscribed(group: ConsumerGroup, members: Iterable[Member]) -> list[str]:
-    """The topics of all `members`, ascending."""
-    names: dict[str, None] = {}
-    patterns: dict[str, None] = {}
-    for member in members:
-        names.update(dict.fromkeys(member.topic_names))
-        if member.topic_regex:
-            patterns[member.topic_regex] = None
+def subscribed(
+    group: ConsumerGroup, come: Sequence[Member] = (), gone: Sequence[Member] = ()
+) -> list[str]:
+    """The topics of all members, with those that `come` and without those that have `gone`,
+    ascending."""
+    names, patterns = dict(group.name_readers), dict(group.pattern_readers)
+    for member in come:
+        count_readers(names, patterns, member, 1)
+    for member in gone:
+        count_readers(names, patterns, member, -1)
     for pattern in patterns:
         resolved = group.regexes.get(pattern)
         if resolved is not None:
-            names.update(dict.fromkeys(resolved.topics))
+            names.update(dict.fromkeys(resolved.topics, 1))
     return sorted(names)
 
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from kwire.coordinator import batches
+from kwire.coordinator.group.assignment_jobs import BEGIN_AFTER_MS
 from kwire.coordinator.group.caller import Caller
 from kwire.coordinator.group.consumer import patterns
 from kwire.coordinator.group.consumer.jobs import PATTERNS_KEPT_MAX
@@ -273,7 +274,7 @@ def test_a_large_assignment_is_computed_in_slices_and_nobody_waits_for_it() -> N
     consumers = Consumers(t=3000)
     joined = consumers.join("m1")
     assert told(joined) == [], "not there yet"
-    consumers.world.loop.run()
+    consumers.world.loop.advance(BEGIN_AFTER_MS)
     assert told(consumers.beat("m1", 2)) is None, "computed, not written yet"
     consumers.world.loop.advance(1)
     assert told(consumers.beat("m1", 2)) is None, "encoded, not written yet"
@@ -285,7 +286,7 @@ def test_records_that_were_encoded_ahead_are_those_that_the_log_has() -> None:
     consumers = Consumers(t=3000)
     for member in ("m1", "m2", "m3"):
         consumers.join(member)
-    consumers.world.loop.advance(5)
+    consumers.world.loop.advance(BEGIN_AFTER_MS + 5)
     replayed = GroupStorage()
     for batch in consumers.world.log.batches[0]:
         shard: Any = replayed

@@ -1,0 +1,146 @@
+"""What a group of many members does in one turn of the loop is bounded: a thousand that joined at
+once had held it for 56 ms, and each heartbeat had looked at all members."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from kwire.coordinator.group.assignment_jobs import BEGIN_AFTER_MS, INLINE_SIZE_MAX
+from kwire.coordinator.group.assignors.spec import GroupSpec
+from kwire.coordinator.group.consumer import assigning
+from kwire.coordinator.parked_replies import REPLIES_A_TURN
+from kwire.protocol import messages as m
+from kwire.protocol.errors import ErrorCode
+from tests.support.coordinators import Handle, ManualLoop
+from tests.support.groups import GroupWorld
+from tests.unit.coordinator.group.test_consumer_groups import Consumers, told
+
+MEMBERS = 2 * REPLIES_A_TURN + 7
+
+
+class CountingLoop(ManualLoop):
+    """Calls one thing after another, and notes how many replies each of them gave."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waiting: list[Any] = []
+        self.given: list[int] = []
+
+    def call_soon(self, callback: Callable[[], None]) -> Handle:
+        return super().call_soon(lambda: self._counted(callback))
+
+    def _counted(self, callback: Callable[[], None]) -> None:
+        before = sum(reply.done for reply in self.waiting)
+        callback()
+        self.given.append(sum(reply.done for reply in self.waiting) - before)
+
+
+@pytest.fixture
+def loop(monkeypatch: pytest.MonkeyPatch) -> CountingLoop:
+    counting = CountingLoop()
+    monkeypatch.setattr("tests.support.groups.ManualLoop", lambda: counting)
+    return counting
+
+
+def test_a_thousand_members_are_answered_some_a_turn_of_the_loop(loop: CountingLoop) -> None:
+    world = GroupWorld()
+    loop.waiting = [world.join() for _ in range(MEMBERS)]
+    loop.run()
+    joined = [reply.result() for reply in loop.waiting]
+    assert {x.generation_id for x in joined} == {1}
+    assert max(loop.given) <= REPLIES_A_TURN
+    assert len([count for count in loop.given if count]) >= MEMBERS // REPLIES_A_TURN
+    leader = next(x for x in joined if x.leader == x.member_id)
+    assert [x.member_id for x in leader.members] == [x.member_id for x in joined]
+    loop.given.clear()
+    others = [x.member_id for x in joined if x is not leader]
+    loop.waiting = [world.sync(member_id, 1) for member_id in others]
+    world.sync(leader.member_id, 1, {x: x.encode() for x in others})
+    assert sum(reply.done for reply in loop.waiting) < REPLIES_A_TURN
+    loop.run()
+    assert [x.result().assignment for x in loop.waiting] == [x.encode() for x in others]
+    assert max(loop.given) <= REPLIES_A_TURN
+
+
+def test_who_asks_meanwhile_does_not_wait_for_them(loop: CountingLoop) -> None:
+    """A heartbeat of another group of the same partition is answered in front of them."""
+    world = GroupWorld()
+    (first,) = [world.now(world.join(group="other"))]
+    world.now(world.sync(first.member_id, 1, {}, group="other"))
+    loop.waiting = [world.join() for _ in range(MEMBERS)]
+    while not any(reply.done for reply in loop.waiting):
+        loop._due[0][2].callback()  # type: ignore[misc]
+        loop._due.pop(0)
+    beat = m.HeartbeatRequest(group_id="other", generation_id=1, member_id=first.member_id)
+    answer = world.coordinator.heartbeat(beat)
+    assert isinstance(answer, m.HeartbeatResponse)
+    assert not all(reply.done for reply in loop.waiting)
+
+
+def test_a_coordinator_that_closes_gives_what_was_decided(loop: CountingLoop) -> None:
+    world = GroupWorld()
+    loop.waiting = [world.join() for _ in range(MEMBERS)]
+    while not any(reply.done for reply in loop.waiting):
+        loop._due[0][2].callback()  # type: ignore[misc]
+        loop._due.pop(0)
+    assert not all(reply.done for reply in loop.waiting)
+    world.coordinator.runtime.close()
+    assert [reply.result().error_code for reply in loop.waiting] == [0] * MEMBERS
+
+
+class Watched(dict[str, Any]):
+    """A dictionary that is not to be walked through."""
+
+    def __iter__(self) -> Iterator[str]:
+        raise AssertionError("somebody looks at all members")
+
+    items = keys = values = __iter__  # type: ignore[assignment]
+
+
+def test_a_member_of_a_large_group_comes_and_lives_without_a_look_at_the_others() -> None:
+    consumers = Consumers(t=INLINE_SIZE_MAX)
+    epoch = consumers.join("m0").member_epoch
+    consumers.world.loop.advance(BEGIN_AFTER_MS)
+    group = consumers.group()
+    group.members, group.targets = Watched(group.members), Watched(group.targets)
+    assert consumers.join("m1").error_code == ErrorCode.NONE
+    assert consumers.beat("m0", epoch).error_code == ErrorCode.NONE
+    group.members, group.targets = dict(dict.items(group.members)), dict(dict.items(group.targets))
+    assert list(group.members) == ["m0", "m1"]
+
+
+def test_members_that_come_together_are_assigned_to_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each had the whole group looked at: a thousand joins took seconds."""
+    looked_at: list[int] = []
+
+    def snapshot(*given: Any) -> GroupSpec:
+        spec = original(*given)
+        looked_at.append(len(spec.members))
+        return spec
+
+    original = assigning.snapshot
+    monkeypatch.setattr(assigning, "snapshot", snapshot)
+    consumers = Consumers(t=INLINE_SIZE_MAX)
+    for number in range(20):
+        consumers.join(f"m{number}")
+    consumers.world.loop.advance(BEGIN_AFTER_MS + 10)
+    assert looked_at == [20]
+    found = [told(consumers.join(f"m{number}")) or [] for number in range(20)]
+    assert sorted(itertools.chain(*found)) == list(range(INLINE_SIZE_MAX))
+
+
+def test_a_static_member_that_comes_back_with_its_own_id_is_counted_once() -> None:
+    consumers = Consumers(t=4, u=2)
+    consumers.join("s1", instance_id="i")
+    consumers.join("s2", "u", instance_id="j")
+    assert consumers.beat("s1", -2, instance_id="i").member_epoch == -2
+    assert consumers.join("s1", "t", "u", instance_id="i").error_code == ErrorCode.NONE
+    assert consumers.group().name_readers == {"t": 1, "u": 2}
+    assert consumers.beat("s2", -1).member_epoch == -1
+    assert consumers.group().name_readers == {"t": 1, "u": 1}
