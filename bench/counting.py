@@ -194,18 +194,17 @@ COUNTING: list[tuple[Any, list[tuple[str, str]]]] = [
     ),
     (partition.Partition.read, [("        self.traffic.fetch_requests += 1\n", "")]),
     (
-        fetch._Fetch._answer,
+        fetch._Fetch._answer_to,
         [
             (
-                """\
-            if size_bytes := result.size_bytes:
-                traffic = part.partition.traffic
-                if is_client:
-                    traffic.bytes_out += size_bytes
-                else:
-                    traffic.replication_bytes_out += size_bytes
+                """        if size_bytes := result.size_bytes:
+            traffic = part.partition.traffic
+            if self._replica_id < 0:
+                traffic.bytes_out += size_bytes
+            else:
+                traffic.replication_bytes_out += size_bytes
 """,
-                "            size_bytes = result.size_bytes\n",
+                "        size_bytes = result.size_bytes\n",
             )
         ],
     ),

@@ -10,7 +10,7 @@ KIP-516; measured on Apache Kafka 4.4.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import TypeAlias
 
@@ -97,7 +97,10 @@ def handle(
             else 0
         )
     if not wants_all:
-        response.topics = reader.asked_topics()
+        asked = reader.asked_topics()
+        if partitions_of(asked) > AT_ONCE_PARTITIONS_MAX:
+            return reader.in_slices(response, asked)
+        response.topics = reader.described(asked)
     elif reader.partition_count <= AT_ONCE_PARTITIONS_MAX:
         response.topics = reader.all_topics()
     else:
@@ -130,6 +133,11 @@ def _refused(request: m.MetadataRequest, code: ErrorCode) -> m.MetadataResponse:
         for topic in request.topics or ()
     ]
     return response
+
+
+def partitions_of(asked: Sequence[TopicImage | Topic]) -> int:
+    """How many partitions the topics have."""
+    return sum([len(topic.partitions) for topic in asked])
 
 
 class _MetadataReader:
@@ -192,35 +200,66 @@ class _MetadataReader:
 
     def _describe_all(self, sliced: SlicedResponse) -> Iterator[None]:
         context, by_id = self._context, self._image.topics.by_id
+        wanted = (
+            # None where it was deleted since, or may not be seen.
+            topic
+            if by_id.get(topic.topic_id) is topic and context.sees(DESCRIBE_TOPIC, topic.name)
+            else None
+            for topic in list(self._image.topics)
+        )
+        return self._describe(sliced, wanted)
+
+    def _describe(
+        self, sliced: SlicedResponse, wanted: Iterable[TopicImage | Topic | None]
+    ) -> Iterator[None]:
+        context, by_id = self._context, self._image.topics.by_id
         kept = self._parts.described_topics.view(context.listener_name, context.api_version)
         may_keep = not self._request.include_topic_authorized_operations
         cost = 0
-        for topic in list(self._image.topics):
+        for topic in wanted:
             if cost >= SLICE_COST:
                 cost = 0
                 yield
             cost += KEPT_COST
-            if by_id.get(topic.topic_id) is not topic:
-                continue  # deleted since
-            if not context.sees(DESCRIBE_TOPIC, topic.name):
+            if topic is None:
+                continue
+            if not isinstance(topic, TopicImage):
+                sliced.add([topic])
                 continue
             if may_keep and (known := kept.get(topic.topic_id)) is not None:
                 sliced.add_encoded(*known)
                 continue
             cost += TOPIC_COST + PARTITION_COST * len(topic.partitions)
             described = self._topic(topic)
-            if may_keep and not any(each.error_code for each in described.partitions):
+            if (
+                may_keep
+                and by_id.get(topic.topic_id) is topic
+                and not any(each.error_code for each in described.partitions)
+            ):
                 known = (sliced.encode([described]), 1 + len(described.partitions))
                 kept[topic.topic_id] = known
                 sliced.add_encoded(*known)
             else:
                 sliced.add([described])
 
-    def asked_topics(self) -> list[Topic]:
+    def in_slices(
+        self, response: m.MetadataResponse, asked: Sequence[TopicImage | Topic]
+    ) -> Pending[SlicedResponse]:
+        """`described`, some topics a turn of the loop; partitions are as they are in its turn."""
+        sliced = SlicedResponse(response, "topics", self._context.api_version)
+        return self._parts.slices.run(self._describe(sliced, asked), lambda: sliced)
+
+    def described(self, asked: Sequence[TopicImage | Topic]) -> list[Topic]:
+        """The answers for what `asked_topics` gives."""
+        return [self._topic(each) if isinstance(each, TopicImage) else each for each in asked]
+
+    def asked_topics(self) -> list[TopicImage | Topic]:
+        """The topics that are asked for, in the order of the answer; answers where there is an
+        error."""
         by_id = [t for t in self._request.topics or () if t.topic_id != uuids.ZERO]
         if by_id:
             return self._topics_by_id(by_id)
-        found: list[Topic] = []
+        found: list[TopicImage | Topic] = []
         missing: list[str] = []
         forbidden: list[Topic] = []
         for name in dict.fromkeys(topic.name for topic in self._request.topics or ()):
@@ -229,13 +268,13 @@ class _MetadataReader:
             if not self._context.allows(DESCRIBE_TOPIC, name):
                 forbidden.append(self._error(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name))
             elif name in self._image.topics.by_name:
-                found.append(self._topic(self._image.topics.by_name[name]))
+                found.append(self._image.topics.by_name[name])
             else:
                 missing.append(name)
-        return found + self._missing(missing) + forbidden
+        return [*found, *self._missing(missing), *forbidden]
 
-    def _topics_by_id(self, asked: list[AskedTopic]) -> list[Topic]:
-        answers: list[Topic] = []
+    def _topics_by_id(self, asked: list[AskedTopic]) -> list[TopicImage | Topic]:
+        answers: list[TopicImage | Topic] = []
         for topic_id in dict.fromkeys(topic.topic_id for topic in asked):
             topic = self._image.topics.by_id.get(topic_id)
             if topic is None:
@@ -244,7 +283,7 @@ class _MetadataReader:
                 # That it exists is not told: measured on Apache Kafka 4.4.
                 answers.append(self._error(ErrorCode.TOPIC_AUTHORIZATION_FAILED, None, topic_id))
             else:
-                answers.append(self._topic(topic))
+                answers.append(topic)
         return answers
 
     def _missing(self, names: list[str]) -> list[Topic]:

@@ -7,12 +7,14 @@ is never answered; a failure then closes the connection. From version 10 an erro
 names the current leader (KIP-951). A transactional batch is appended once its transaction's
 coordinator has confirmed that the partition belongs to it, from version 12 on by adding it
 (KIP-890); the whole request waits for that. A topic may ask that its records have registered
-schemas, as Confluent Server's may: INVALID_RECORD names those that have none (ADR 51). Source:
-KIP-467, KIP-516, KIP-890, KIP-951; placement of errors measured on Apache Kafka 4.4.
+schemas, as Confluent Server's may: INVALID_RECORD names those that have none (ADR 51). Batches of
+many partitions are appended in slices, in the order of the request (ADR 52). Source: KIP-467,
+KIP-516, KIP-890, KIP-951; placement of errors measured on Apache Kafka 4.4.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TypeAlias
 
 from kwire.api.plain.produces import PlainProduces
@@ -55,6 +57,8 @@ WRITE_TOPIC = Requires(
 )
 AUTHORIZATION = (WRITE_TRANSACTION, WRITE_TOPIC)
 ADMIN_CLIENT_ID = "__admin_client"
+SLICE_PARTITIONS = 100
+"""A slice is about 2 ms. Fewer partitions are appended to at once."""
 
 # Errors that carry neither the log's start offset nor a message (measured on Apache Kafka 4.4).
 BARE_ERRORS = frozenset(
@@ -210,8 +214,11 @@ class _Append:
         ):
             self._denied = KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
         by_id = context.api_version >= TOPIC_IDS_FROM
+        topics = request.topic_data
+        if sum([len(topic.partition_data) for topic in topics]) > SLICE_PARTITIONS:
+            return self._run_in_slices(by_id)
         responses = self._response.responses
-        for topic in request.topic_data:
+        for topic in topics:
             if not topic.partition_data:
                 continue
             name = name_of(context, topic) if by_id else topic.name
@@ -222,6 +229,58 @@ class _Append:
             self._is_under_way = True
             return self._waiting
         return self._outcome()
+
+    def _run_in_slices(self, by_id: bool) -> Answer[Outcome]:
+        """`run`, some partitions a turn of the loop. All that was sent is appended, also when its
+        client has gone, and before the connection's next request."""
+        self._checking += 1  # all of it counts as a batch that is not appended yet
+        self._is_under_way = True
+        self._promise()
+        walk = self._parts.slices.run(self._append_in_slices(by_id), lambda: None)
+        walk.add_done_callback(self._walked)
+        return self._waiting
+
+    def _promise(self) -> None:
+        """What was sent is appended later, also when its client has gone. Not what comes behind a
+        request without acks whose failure ends the connection: that is cancelled."""
+        self._context.is_promised = True
+        self._waiting.set_on_cancel(self._cancelled)
+
+    def _cancelled(self) -> None:
+        self._context.is_promised = False
+
+    def _append_in_slices(self, by_id: bool) -> Iterator[None]:
+        context, responses, count = self._context, self._response.responses, 0
+        for topic in self._request.topic_data:
+            if not topic.partition_data:
+                continue
+            name = name_of(context, topic) if by_id else topic.name
+            topic_id = topic.topic_id if by_id else None
+            results: list[Result] = []
+            responses.append(_new_topic(topic, results))
+            for data in topic.partition_data:
+                if count >= SLICE_PARTITIONS:
+                    count = 0
+                    yield
+                    if self._waiting.done:
+                        return
+                    self._wall_ms = self._parts.clock.wall_ms()
+                results.append(self._partition(name, topic_id, data))
+                count += 1
+
+    def _walked(self, walk: Pending[None]) -> None:
+        self._checking -= 1
+        error = walk.error()
+        if error is not None:
+            self._waiting.fail(error)
+        elif not self._checking and not self._waiting.done:
+            self._end()
+
+    def _end(self) -> None:
+        """Answer, or wait for what is appended."""
+        outcome = self._outcome()
+        if not isinstance(outcome, Pending):
+            self._waiting.complete(outcome)
 
     def _outcome(self) -> Answer[Outcome]:
         """`run` once everything is appended that can be."""
@@ -361,7 +420,7 @@ class _Append:
             self._append(result, partition, records)
             return
         self._checking += 1
-        self._context.is_promised = True
+        self._promise()
         answer.add_done_callback(lambda done: self._checked(result, partition, records, done))
 
     # -- batches whose check would hold up the loop
@@ -370,7 +429,7 @@ class _Append:
         self, result: Result, partition: Partition, records: Buffer, later: CheckLaterError
     ) -> None:
         self._checking += 1
-        self._context.is_promised = True
+        self._promise()
         checked = self._parts.check_later(later)
         checked.add_done_callback(lambda done: self._checked(result, partition, records, done))
 
@@ -394,6 +453,4 @@ class _Append:
             self._waiting.fail(error)
             return
         if not self._checking and self._is_under_way:
-            outcome = self._outcome()
-            if not isinstance(outcome, Pending):
-                self._waiting.complete(outcome)
+            self._end()

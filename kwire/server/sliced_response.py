@@ -22,6 +22,7 @@ LongResponse: TypeAlias = (
     | m.FetchResponse
     | m.ListOffsetsResponse
     | m.OffsetFetchResponse
+    | m.OffsetForLeaderEpochResponse
 )
 """The responses that are made in slices."""
 

@@ -522,13 +522,12 @@ class LogManager:
 
     def offsets_in(self, directory: LogDirectory, value: Callable[[PartitionLog], int]) -> Offsets:
         """What a checkpoint file of the directory holds: the values that are not below 0."""
-        offsets: Offsets = {}
-        for key, log in self._logs.items():
-            if self._home[key] is directory:
-                offset = value(log)
-                if offset >= 0:
-                    offsets[key] = offset
-        return offsets
+        home = self._home
+        return {
+            key: offset
+            for key, log in self._logs.items()
+            if home[key] is directory and (offset := value(log)) >= 0
+        }
 
     def _limit(self, directory: LogDirectory, key: tuple[str, int], offset: int) -> None:
         """No checkpoint file may speak of records that are gone, or of an older log of the name."""

@@ -84,15 +84,17 @@ class Cluster:
     def ask(self, version: int = 12, listener: str = "PLAINTEXT", **fields: Any) -> Any:
         parts = made_parts(
             image=self.image, cluster_id="c", random=SeededRandom(1), lost_brokers=LostBrokers(),
-            described_topics=self.described, slices=self.slices,
+            described_topics=self.described, slices=self.slices, config={},
         )  # fmt: skip
         context: Any = SimpleNamespace(
             parts=parts, listener_name=listener, api_version=version, now_ms=0,
             authorize=lambda *_: True, may=lambda *_: True, allows=lambda *_: True,
             sees=lambda _, name: self.seen(name),
         )  # fmt: skip
-        topics = None if version else []
-        return metadata.handle(context, m.MetadataRequest(topics=topics, **fields))
+        fields.setdefault("topics", None if version else [])
+        return metadata.handle(
+            context, m.MetadataRequest(allow_auto_topic_creation=False, **fields)
+        )
 
     def turn(self) -> None:
         soon = self.soon[:]
@@ -199,3 +201,41 @@ def test_views_are_few() -> None:
     for version in range(VIEWS_MAX):
         described.view("B", version)
     assert described.view("A", 12) == {}
+
+
+def _named(names: list[str]) -> list[Any]:
+    return [m.MetadataRequest.MetadataRequestTopic(name=name) for name in names]
+
+
+@pytest.mark.parametrize("version", range(1, 14))
+def test_many_topics_by_name_are_answered_as_at_once(version: int) -> None:
+    cluster = Cluster()
+    names = [topic.name for topic in cluster.image.topics]
+    cluster.check(version, topics=_named([*names[::-1], "missing", "no/name", names[0]]))
+    cluster.check(version)
+
+
+@pytest.mark.parametrize("version", [12, 13])
+def test_many_topics_by_id_are_answered_as_at_once(version: int) -> None:
+    cluster = Cluster()
+    ids = [topic.topic_id for topic in cluster.image.topics]
+    ids[3:3] = [b"\x07" * 16]
+    shape = m.MetadataRequest.MetadataRequestTopic
+    cluster.check(version, topics=[shape(topic_id=topic_id, name=None) for topic_id in ids])
+
+
+def test_a_topic_that_goes_between_the_slices_is_described_and_not_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(metadata, "SLICE_COST", 1)
+    cluster = Cluster()
+    topics = list(cluster.image.topics)
+    pending = cluster.ask(topics=_named([topic.name for topic in topics]))
+    cluster.turn()
+    last = topics[-1]
+    cluster.commit(m.RemoveTopicRecord(topic_id=last.topic_id))
+    while cluster.soon:
+        cluster.turn()
+    found = pending.result().decoded().topics[-1]
+    assert (found.name, found.error_code, len(found.partitions)) == (last.name, 0, 4)
+    assert last.topic_id not in cluster.described.view("PLAINTEXT", 12)

@@ -67,6 +67,30 @@ def _offsets(client: WireClient, asked: list[tuple[str, list[int]]], version: in
     return answered
 
 
+@pytest.mark.parametrize("version", [2, 4])
+def test_epochs_of_many_partitions(client: WireClient, sliced: list[int], version: int) -> None:
+    shape = m.OffsetForLeaderEpochRequest
+
+    def epochs(asked: list[tuple[str, int]]) -> list[Any]:
+        partitions = [
+            shape.OffsetForLeaderPartition(partition=index, leader_epoch=0)
+            for index in range(PARTITIONS)
+        ]
+        topics = [
+            shape.OffsetForLeaderTopic(topic=name, partitions=partitions[:count])
+            for name, count in asked
+        ]
+        answered: list[Any] = client.call(shape(replica_id=-1, topics=topics), version).topics
+        return answered
+
+    asked = [(name, PARTITIONS) for name in [*TOPICS, "unknown"]]
+    found = epochs(asked)
+    assert len(found) == len(sliced) == len(asked)
+    for topic, one in zip(found, asked, strict=True):
+        assert [topic] == epochs([one])
+    assert len(sliced) == len(found), "fewer are answered at once"
+
+
 @pytest.mark.parametrize("version", [1, 7, 11])
 def test_offsets_of_many_partitions(client: WireClient, sliced: list[int], version: int) -> None:
     every = list(range(PARTITIONS))

@@ -20,6 +20,7 @@ from typing import Any
 
 import pytest
 
+from kwire.api import fetch, produce
 from kwire.config.broker_config import BrokerConfig
 from kwire.network.loop import new_event_loop
 from kwire.node.node import Node
@@ -409,6 +410,39 @@ def hang_up(client: SimulatedClient) -> None:
     linger = struct.pack("ii", 1, 0)
     client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
     client.close()
+
+
+def test_writes_and_reads_in_slices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where one without acks ends the connection, and the next, in slices, is not begun."""
+    monkeypatch.setattr(produce, "SLICE_PARTITIONS", 0)
+    monkeypatch.setattr(fetch._Fetch, "_is_long", lambda _: True)
+
+    async def play(served: Served) -> None:
+        await served.create("t")
+        damaged = base64.b64encode(base64.b64decode(records(b"v"))[:-1] + b"x").decode()
+        for topic in ("t", "unknown"):
+            for acks in (-1, 1, 0, 7):
+                for batch in (records(b"v"), damaged):
+                    await served.ask(produced(topic, batch, acks), 9)
+            assert not await served.left(), topic
+        await check_each(
+            served,
+            [
+                (fetched("t", 0), 12),
+                (fetched("t", 0, sessionId=0, sessionEpoch=0), 12),
+                (fetched("unknown", 0, wait_ms=50), 12),
+                (fetched("t", 99), 12),
+                (fetched("t", 0, isolationLevel=9), 12),
+            ],
+        )
+        for end in (hang_up, SimulatedClient.close):
+            client = await served.connect()
+            client.send(client.encoded(fetched("t", 9, wait_ms=20_000), 12))
+            end(client)
+            del client
+            assert not await served.left()
+
+    run(tmp_path, play)
 
 
 def test_clients_that_hang_up_in_the_middle(tmp_path: Path) -> None:
