@@ -52,11 +52,11 @@ COUNTING: list[tuple[Any, list[tuple[str, str]]]] = [
         [
             (
                 """\
-        counts, timed = route.counts, None
-        if self.turn_s >= counts.due_s:
-            timed = counts.begun(self.turn_s, len(body))
+        counts, timed, turn_s = route.counts, None, self.turn_s
+        if turn_s >= counts.due_s:
+            timed = counts.begun(turn_s, len(body))
 """,
-                "        timed = None\n",
+                "        timed, turn_s = None, self.turn_s\n",
             ),
             ("        if self.is_follower:\n            counts = counts.of_followers\n", ""),
             (
