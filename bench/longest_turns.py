@@ -264,17 +264,31 @@ def log_dirs(bench: Bench) -> None:
     bench.ask(m.DescribeLogDirsRequest(topics=None), 4)
 
 
-def checkpoint(bench: Bench) -> None:
-    """The offsets of all logs, for one of the checkpoint files."""
+def checkpoint(bench: Bench, moved: int | None = None) -> None:
+    """The file of high watermarks, of which some or all have moved since the last one."""
     done = threading.Event()
+    manager = bench.node.log_manager
+
+    def move() -> None:
+        for log in manager.logs()[:moved]:
+            log.update_high_watermark(0 if log.high_watermark else 1)
 
     def begin() -> None:
-        bench.node.log_manager.checkpoint_high_watermarks()
-        done.set()
+        manager.checkpoint_high_watermarks().add_done_callback(lambda _: done.set())
 
+    bench.loop.call_soon_threadsafe(move)
+    bench._turn_over()
     bench.loop.reset()
     bench.loop.call_soon_threadsafe(begin)
     done.wait(TIMEOUT_S)
+
+
+def checkpoint_of_few(bench: Bench) -> None:
+    checkpoint(bench, 10)
+
+
+def checkpoint_of_none(bench: Bench) -> None:
+    checkpoint(bench, 0)
 
 
 ASKED: dict[str, Callable[[Bench], None]] = {
@@ -289,7 +303,9 @@ ASKED: dict[str, Callable[[Bench], None]] = {
     "OffsetFetch": fetch_offsets,
     "OffsetForLeaderEpoch": epochs,
     "DescribeLogDirs": log_dirs,
-    "high watermark checkpoint": checkpoint,
+    "high watermark checkpoint, all moved": checkpoint,
+    "high watermark checkpoint, 10 moved": checkpoint_of_few,
+    "high watermark checkpoint, none moved": checkpoint_of_none,
 }
 
 

@@ -374,7 +374,7 @@ class _Cleaning:
     def begin(self) -> Pending[int]:
         """Done with the offset up to which the log is clean."""
         # Only what is durable takes part: see cleaner_plan.
-        self._then(self._log.flush_up_to(self._found.end), lambda _: self._index())
+        self._then(self._log.local.flush_up_to(self._found.end), lambda _: self._index())
         return self._result
 
     def _then(self, pending: Pending[T], action: Callable[[T], None]) -> None:

@@ -7,7 +7,8 @@ moving.py              a log on its way to another directory
 removal.py             directories of deleted partitions
 shortages.py           logs that wait for space or descriptors; refusals.py: for people
 periodic_work.py       timers, and work over all logs in slices
-checkpoint_format.py, checkpoint_writer.py   files that hold an offset for each partition
+checkpoint_format.py, checkpoint_contents.py, checkpoint_writer.py
+                       files that hold an offset for each partition
 identity_files.py      meta.properties, partition.metadata, the note of a clean stop
 settings.py            the broker configs
 """

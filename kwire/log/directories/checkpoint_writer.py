@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from functools import partial
 
-from kwire.log.directories.checkpoint_format import Offsets
+from kwire.log.directories.checkpoint_contents import CheckpointContents
 from kwire.log.directories.directory import LogDirectory
 from kwire.log.scheduling import Scheduler
-from kwire.pending import Pending, settle_all
-
-if TYPE_CHECKING:
-    from kwire.log.partition.partition_log import PartitionLog
+from kwire.pending import Pending, after, gather, settle_all
 
 File = tuple[str, str]
+
+SLICE_LOGS = 1000  # that have moved and are looked at before the loop gets its turn
 
 
 class CheckpointWriter:
@@ -23,50 +22,67 @@ class CheckpointWriter:
     """
 
     def __init__(
-        self, scheduler: Scheduler, failed: Callable[[LogDirectory, OSError], None]
+        self,
+        contents: CheckpointContents,
+        scheduler: Scheduler,
+        failed: Callable[[LogDirectory, OSError], None],
     ) -> None:
+        self._contents = contents
         self._scheduler = scheduler
         self._failed = failed
         self._waiting: dict[File, list[Pending[None]]] = {}  # by the files that are being written
+        self._is_closed = False
 
-    def write(
-        self, directory: LogDirectory, name: str, offsets: Callable[[], Offsets]
-    ) -> Pending[None]:
-        """Done when the offsets of now are durable; fails with OSError."""
+    def close(self) -> None:
+        """No write begins any more, and who waits for one hears nothing."""
+        self._is_closed = True
+
+    def write(self, directory: LogDirectory, name: str) -> Pending[None]:
+        """Done when the offsets of now are durable; fails with OSError. Nothing is written where
+        the file holds them already."""
         result: Pending[None] = Pending()
         file = directory.path, name
         if file in self._waiting:
             self._waiting[file].append(result)
             return result
         self._waiting[file] = []
-        known = offsets()
-
-        def finished(done: Pending[None]) -> None:
-            error = done.error()
-            if isinstance(error, OSError):
-                self._failed(directory, error)
-            waiting = self._waiting.pop(file)
-            if waiting:
-                again = self.write(directory, name, offsets)
-                again.add_done_callback(lambda done: settle_all(waiting, done.error()))
-            settle_all([result], error)
-
-        job = directory.checkpoint_job(name, known)
-        self._scheduler.run(job).add_done_callback(finished)
+        self._gather(directory, name, result, self._contents.moved_count(directory, name))
         return result
 
+    def _gather(self, directory: LogDirectory, name: str, result: Pending[None], left: int) -> None:
+        """The last turn takes in what has moved during the others too: no file holds offsets from
+        before a truncation, and the slices come to an end while logs go on."""
+        if self._is_closed:
+            return
+        if left > SLICE_LOGS:
+            self._contents.take_in(directory, name, SLICE_LOGS)
+            left -= SLICE_LOGS
+            self._scheduler.call_soon(partial(self._gather, directory, name, result, left))
+            return
+        offsets = self._contents.offsets(directory, name)
+        written = Pending.completed(None)
+        if not directory.holds(name, offsets):
+            written = self._scheduler.run(directory.checkpoint_job(name, offsets))
+        written.add_done_callback(partial(self._written, directory, name, result))
 
-def recovery_point(log: PartitionLog) -> int:
-    """What `recovery-point-offset-checkpoint` says of a log: below it all is durable."""
-    return log.recovery_point
+    def _written(
+        self, directory: LogDirectory, name: str, result: Pending[None], done: Pending[None]
+    ) -> None:
+        error = done.error()
+        if isinstance(error, OSError):
+            self._failed(directory, error)
+        waiting = self._waiting.pop((directory.path, name))
+        if waiting:
+            again = self.write(directory, name)
+            again.add_done_callback(lambda done: settle_all(waiting, done.error()))
+        settle_all([result], error)
 
 
-def high_watermark(log: PartitionLog) -> int:
-    """What `replication-offset-checkpoint` says of a log."""
-    return log.high_watermark
+def all_written(written: list[Pending[None]]) -> Pending[None]:
+    """Done when all are, with the first error if there is one."""
 
+    def raise_first() -> None:
+        for pending in written:
+            pending.result()
 
-def moved_start(log: PartitionLog) -> int:
-    """What `log-start-offset-checkpoint` says of a log: its start where that lies inside of the
-    first segment, -1 (not listed) else."""
-    return log.log_start_offset if log.log_start_offset > log.segments.first.base_offset else -1
+    return after(gather(written), lambda _: raise_first())

@@ -7,13 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from kwire.log.directories.checkpoint_format import (
-    HIGH_WATERMARKS,
-    LOG_STARTS,
-    RECOVERY_POINTS,
-    Offsets,
-)
-from kwire.log.directories.checkpoint_writer import high_watermark, moved_start, recovery_point
+from kwire.log.directories.checkpoint_contents import VALUES
+from kwire.log.directories.checkpoint_format import Offsets
 from kwire.log.directories.directory import LogDirectory
 from kwire.log.flushing import SyncRequest, sync_files
 from kwire.log.partition.partition_log import PartitionLog
@@ -76,9 +71,5 @@ def write_out(
 def _write_checkpoints(
     directory: LogDirectory, offsets_of: Callable[[Callable[[PartitionLog], int]], Offsets]
 ) -> None:
-    for name, value in (
-        (RECOVERY_POINTS, recovery_point),
-        (HIGH_WATERMARKS, high_watermark),
-        (LOG_STARTS, moved_start),
-    ):
+    for name, value in VALUES.items():
         directory.write_checkpoint(name, offsets_of(value))

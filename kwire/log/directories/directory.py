@@ -257,6 +257,15 @@ class LogDirectory:
 
         return write
 
+    def holds(self, name: str, offsets: Offsets) -> bool:
+        """Whether these very offsets are what a checkpoint file was last asked to hold, and
+        does, durably. A file that somebody else changes meanwhile is not looked at."""
+        contents = self._contents.get(name)
+        if not contents:
+            return False
+        number = max(contents)
+        return contents[number] is offsets and self._newest.get(name) == number
+
     def limit(
         self, key: tuple[str, int], offset: int, current: Mapping[str, Callable[[], Offsets]]
     ) -> None:

@@ -8,13 +8,13 @@ from typing import Protocol
 
 from kwire.clock import Random
 from kwire.kept_errors import kept
+from kwire.log.directories.checkpoint_contents import moved_start, recovery_point
 from kwire.log.directories.checkpoint_format import (
     CLEANER_POINTS,
     LOG_STARTS,
     RECOVERY_POINTS,
     Offsets,
 )
-from kwire.log.directories.checkpoint_writer import moved_start, recovery_point
 from kwire.log.directories.directory import (
     DELETE_SUFFIX,
     FUTURE_SUFFIX,

@@ -10,6 +10,7 @@ from functools import partial
 from kwire.clock import Clock, Random
 from kwire.kept_errors import kept
 from kwire.log.compaction.cleaner import LogCleaner
+from kwire.log.directories.checkpoint_contents import CheckpointContents, moved_start
 from kwire.log.directories.checkpoint_format import (
     CLEANER_POINTS,
     HIGH_WATERMARKS,
@@ -17,12 +18,7 @@ from kwire.log.directories.checkpoint_format import (
     RECOVERY_POINTS,
     Offsets,
 )
-from kwire.log.directories.checkpoint_writer import (
-    CheckpointWriter,
-    high_watermark,
-    moved_start,
-    recovery_point,
-)
+from kwire.log.directories.checkpoint_writer import CheckpointWriter, all_written
 from kwire.log.directories.closing import close_directory, write_out
 from kwire.log.directories.directory import (
     DELETE_SUFFIX,
@@ -58,7 +54,7 @@ from kwire.log.recovery.known_logs import KnownLog
 from kwire.log.recovery.opening import open_log
 from kwire.log.scheduling import ImmediateScheduler, Scheduler
 from kwire.log.segment.open_file_limit import OpenSegments
-from kwire.pending import Pending, after, gather
+from kwire.pending import Pending, gather
 from kwire.protocol.errors import ErrorCode, KafkaError
 
 logger = logging.getLogger(__name__)
@@ -108,7 +104,9 @@ class LogManager:
         self.goes_offline_by_writes: Callable[[], bool] = lambda: False
         self._open_segments = OpenSegments()
         self._timers = Timers(self.scheduler)
-        self._checkpoints = CheckpointWriter(self.scheduler, self.checkpoint_failed)
+        self._contents = CheckpointContents(self._log_in)
+        self._checkpoints = CheckpointWriter(self._contents, self.scheduler, self.checkpoint_failed)
+        self._note_moved = self._log_moved  # one object for all logs
         self.cleaner: LogCleaner | None = None
         self.moves = LogMoves(self)
         limit_ms = self.settings.shortage_timeout_ms
@@ -181,8 +179,13 @@ class LogManager:
         log.on_error = self._log_failed
         log.on_refused = self.shortages.hurry
         log.on_truncated = self._log_truncated
-        self._logs[log.topic, log.partition] = log
-        self._home[log.topic, log.partition] = directory
+        self._settle((log.topic, log.partition), log, directory)
+
+    def _settle(self, key: tuple[str, int], log: PartitionLog, directory: LogDirectory) -> None:
+        self._logs[key] = log
+        self._home[key] = directory
+        log.on_offsets_moved = self._note_moved
+        self._contents.moved(directory, key)
 
     def _open(
         self,
@@ -320,6 +323,7 @@ class LogManager:
         if log is None:
             return Pending.completed(None)
         home = self._home.pop(key)
+        self._contents.moved(home, key)
         self.shortages.remove(key)
         log.abandon()
         for offsets in home.offsets():
@@ -346,9 +350,9 @@ class LogManager:
         self._limit(directory, key, -1)
         if moved_start(new) >= 0:
             # Where both are there after a crash, deleted records must not come back by the new one.
-            starts = self.offsets_in(directory, moved_start) | {key: moved_start(new)}
+            starts = self._contents.offsets(directory, LOG_STARTS) | {key: moved_start(new)}
             directory.write_checkpoint(LOG_STARTS, starts)
-        new.relocate(path)
+        new.local.relocate(path)
         self.files.sync_directory(directory.path)
         new.on_truncated = self._log_truncated
         new.on_error = self._log_failed
@@ -356,8 +360,7 @@ class LogManager:
         new.reconfigure(old.config)
         old_home = self._home[key]
         self.delete(*key)
-        self._logs[key] = new
-        self._home[key] = directory
+        self._settle(key, new, directory)
         try:
             # Before anything is appended to the new one: two of one partition must be equal.
             self.files.sync_directory(old_home.path)
@@ -393,6 +396,15 @@ class LogManager:
         home = self._home.get((log.topic, log.partition))
         if home is not None and home.error is None and self.goes_offline_by_writes():
             self.take_offline(home, OSError(reason))
+
+    def _log_moved(self, log: PartitionLog) -> None:
+        key = (log.topic, log.partition)
+        home = self._home.get(key)
+        if home is not None:
+            self._contents.moved(home, key)
+
+    def _log_in(self, directory: LogDirectory, key: tuple[str, int]) -> PartitionLog | None:
+        return self._logs[key] if self._home.get(key) is directory else None
 
     def _log_truncated(self, log: PartitionLog) -> None:
         key = (log.topic, log.partition)
@@ -483,11 +495,11 @@ class LogManager:
 
         visit_in_slices(self.scheduler, self.logs(), visit)
 
-    def checkpoint_recovery(self) -> None:
-        self._checkpoint(RECOVERY_POINTS, recovery_point)
+    def checkpoint_recovery(self) -> Pending[None]:
+        return self._checkpoint(RECOVERY_POINTS)
 
-    def checkpoint_high_watermarks(self) -> None:
-        self._checkpoint(HIGH_WATERMARKS, high_watermark)
+    def checkpoint_high_watermarks(self) -> Pending[None]:
+        return self._checkpoint(HIGH_WATERMARKS)
 
     def checkpoint_log_starts(self, keys: Iterable[tuple[str, int]] | None = None) -> Pending[None]:
         """Only logs whose start was moved beyond their first segment's base are listed.
@@ -496,21 +508,18 @@ class LogManager:
         all; fails where one goes offline by it.
         """
         homes = None if keys is None else [self._home.get(key) for key in keys]
-        return self._checkpoint(LOG_STARTS, moved_start, homes)
+        return self._checkpoint(LOG_STARTS, homes)
 
     def _checkpoint(
-        self,
-        name: str,
-        value: Callable[[PartitionLog], int],
-        homes: Sequence[LogDirectory | None] | None = None,
+        self, name: str, homes: Sequence[LogDirectory | None] | None = None
     ) -> Pending[None]:
         """Write a checkpoint file of these directories, or of every one."""
         written = [
-            self._checkpoints.write(directory, name, partial(self.offsets_in, directory, value))
+            self._checkpoints.write(directory, name)
             for directory in self.directories
             if directory.error is None and (homes is None or directory in homes)
         ]
-        return after(gather(written), lambda _: _raise_first(written))
+        return all_written(written)
 
     def checkpoint_failed(self, directory: LogDirectory, error: OSError) -> None:
         """A checkpoint file could not be written."""
@@ -521,7 +530,7 @@ class LogManager:
             self.take_offline(directory, error)
 
     def offsets_in(self, directory: LogDirectory, value: Callable[[PartitionLog], int]) -> Offsets:
-        """What a checkpoint file of the directory holds: the values that are not below 0."""
+        """What `CheckpointContents` says, gathered from all logs: the values not below 0."""
         home = self._home
         return {
             key: offset
@@ -531,16 +540,10 @@ class LogManager:
 
     def _limit(self, directory: LogDirectory, key: tuple[str, int], offset: int) -> None:
         """No checkpoint file may speak of records that are gone, or of an older log of the name."""
-        directory.limit(
-            key,
-            offset,
-            {
-                RECOVERY_POINTS: partial(self.offsets_in, directory, recovery_point),
-                HIGH_WATERMARKS: partial(self.offsets_in, directory, high_watermark),
-                LOG_STARTS: partial(self.offsets_in, directory, moved_start),
-                CLEANER_POINTS: lambda: dict(directory.cleaner_points),
-            },
-        )
+        self._contents.moved(directory, key)
+        current = self._contents.current(directory)
+        current[CLEANER_POINTS] = lambda: dict(directory.cleaner_points)
+        directory.limit(key, offset, current)
 
     # -- stop ---------------------------------------------------------------------------------
 
@@ -579,6 +582,7 @@ class LogManager:
 
     def _stop_timers(self) -> None:
         self._timers.cancel()
+        self._checkpoints.close()
         self.shortages.close()
         self.moves.close()
         if self.cleaner is not None:
@@ -591,8 +595,3 @@ class LogManager:
             log.abandon()
         for directory in self.directories:
             directory.unlock()
-
-
-def _raise_first(written: list[Pending[None]]) -> None:
-    for pending in written:
-        pending.result()

@@ -43,6 +43,7 @@ class LocalLog:
         "has_new_files",
         "jitter_share",
         "last_flush_ms",
+        "on_moved",
         "recovery_point",
         "scheduler",
         "segments",
@@ -86,6 +87,7 @@ class LocalLog:
         self.unsynced_segments: list[Segment] = []  # sealed, their trimmed indexes not durable yet
         self.unfinished: list[Segment] = []  # whose files could not all be made
         self.sync_failed: Callable[[Exception], Exception] = _as_it_is
+        self.on_moved: Callable[[], None] = _unheard  # the recovery point, or where the files begin
 
     # -- segments -----------------------------------------------------------------------------
 
@@ -190,6 +192,7 @@ class LocalLog:
                 self.segments.remove(segment)
                 removed.append(segment)
         finally:
+            self.on_moved()
             self.remove_later(removed)
         self.snapshots.remove([segment.base_offset for segment in gone])
 
@@ -261,12 +264,17 @@ class LocalLog:
                 result.fail(self.sync_failed(error))
                 return
             if truncations == self.truncations:
-                self.recovery_point = max(self.recovery_point, min(offset, self.written_offset))
+                durable = min(offset, self.written_offset)
+                self.move_recovery_point(max(self.recovery_point, durable))
             self.last_flush_ms = self.clock.wall_ms()
             result.complete(None)
 
         self.flusher.request(request).add_done_callback(synced)
         return result
+
+    def flush_up_to(self, offset: int) -> Pending[None]:
+        """Make the segments below `offset` durable, as far as they are written."""
+        return self.flush_to(min(offset, self.written_offset))
 
     def sync_now(self) -> None:
         """Make everything written durable before going on. Blocks.
@@ -280,7 +288,12 @@ class LocalLog:
             self.unsynced_segments = unsynced
             self.has_new_files = self.epoch_file.is_unsynced = True
             raise
-        self.recovery_point = self.written_offset
+        self.move_recovery_point(self.written_offset)
+
+    def move_recovery_point(self, offset: int) -> None:
+        """Everything below `offset` is durable."""
+        self.recovery_point = offset
+        self.on_moved()
 
     def doubt_durability(self, offset: int) -> None:
         """After a kill nobody knows which files from `offset` on were synced: the next flush is."""
@@ -301,13 +314,17 @@ class LocalLog:
             segment.close()
 
     def relocate(self, path: str) -> None:
-        """Rename the directory."""
+        """Rename the directory. Raises OSError."""
         self.files.rename(self.directory, path)
         self.directory = path
         self.epoch_file.relocate(path)
         self.snapshots = self.snapshots.relocated(path)
         for segment in self.segments:
             segment.relocate(path)
+
+
+def _unheard() -> None:
+    pass
 
 
 def _as_it_is(error: Exception) -> Exception:

@@ -81,6 +81,8 @@ class PartitionLog:
         self.on_refused: Callable[[], None] | None = None  # hears of appends while `is_short`
         self.on_truncated: Callable[[PartitionLog], None] | None = None
         self.on_moving: Callable[[], None] | None = None  # before an end moves, or it fails
+        self.on_offsets_moved: Callable[[PartitionLog], None] | None = None
+        self.is_noted = False  # set by who notes offsets, to hear of the next that moves
         # The log ended there once, durably; what is missing is lost.
         self._promised_end = promised_end
         self._led_epoch = -1
@@ -94,6 +96,7 @@ class PartitionLog:
         self.append_as_follower = self._appender.append_as_follower
         self.read = self._reader.read
         local.sync_failed = self._sync_failed
+        local.on_moved = self._offsets_moved
         local.epoch_file.on_error = self.fail
 
     def reconfigure(self, config: LogConfig) -> None:
@@ -150,6 +153,8 @@ class PartitionLog:
         """Set the high watermark, kept between the log's start and end; returns it."""
         offset = min(max(offset, self.log_start_offset), self.log_end_offset)
         self.high_watermark = offset
+        if self.is_noted:
+            self._offsets_moved()
         if self.producers.first_unstable_offset is not None:
             self.producers.high_watermark_updated(offset)
         return offset
@@ -159,6 +164,7 @@ class PartitionLog:
         if self.on_moving is not None:
             self.on_moving()
         self.log_start_offset = self.local_log_start_offset = offset
+        self._offsets_moved()
 
     def _set_end(self, offset: int) -> None:
         """The log ends at `offset`, by a truncation."""
@@ -168,6 +174,12 @@ class PartitionLog:
         self.producers.written()
         if self.high_watermark > offset:
             self.high_watermark = offset
+        self._offsets_moved()
+
+    def _offsets_moved(self) -> None:
+        if self.is_noted and self.on_offsets_moved is not None:
+            self.is_noted = False
+            self.on_offsets_moved(self)
 
     # -- producers and epochs -----------------------------------------------------------------
 
@@ -346,7 +358,7 @@ class PartitionLog:
         if self.is_closed:
             return
         if durable_end is not None:
-            self.local.recovery_point = max(self.local.recovery_point, durable_end)
+            self.local.move_recovery_point(max(self.recovery_point, durable_end))
         self.shortage.clear()
         self.error = None
         logger.warning("%s: the log takes appends again", self.directory)
@@ -358,10 +370,6 @@ class PartitionLog:
         if self._buffer:
             self.write_tail()
         return self.local.flush_to(self.local.written_offset)
-
-    def flush_up_to(self, offset: int) -> Pending[None]:
-        """Make the segments below `offset` durable."""
-        return self.local.flush_to(min(offset, self.local.written_offset))
 
     def sync_now(self) -> None:
         """Make everything written durable before going on: after a truncation, at a stop.
@@ -396,7 +404,7 @@ class PartitionLog:
         segment = local.begin_segment(base)
         if not active.size_bytes:
             local.drop(active)  # nothing was ever in it: offsets too far from its base
-        self.flush_up_to(base)
+        local.flush_up_to(base)
         return segment
 
     def delete_old_segments(self, wall_ms: int, segments_max: int = 1 << 31) -> int:
@@ -448,7 +456,7 @@ class PartitionLog:
         self.leader_epochs.truncate_from_start(offset)
         self.producers.log_start_moved(offset)
         local = self.local
-        local.recovery_point = max(local.recovery_point, min(offset, self.log_end_offset))
+        local.move_recovery_point(max(local.recovery_point, min(offset, self.log_end_offset)))
         if self.high_watermark < offset:
             self.update_high_watermark(offset)
 
@@ -487,17 +495,12 @@ class PartitionLog:
             return
         local.truncate_to(offset)
         self.leader_epochs.truncate_from_end(offset)
-        local.recovery_point = min(local.recovery_point, offset)
+        local.move_recovery_point(min(local.recovery_point, offset))
         self._promised_end = 0
         local.snapshots.remove_above(offset)
         self._set_start(min(self.log_start_offset, offset))
-        load_producers(
-            local,
-            self.producers,
-            start=self.log_start_offset,
-            end_offset=offset,
-            high_watermark=self.high_watermark,
-        )
+        start, mark = self.log_start_offset, self.high_watermark
+        load_producers(local, self.producers, start=start, end_offset=offset, high_watermark=mark)
         self._set_end(offset)
         self.update_high_watermark(min(self.high_watermark, offset))
         self._truncated()
@@ -508,7 +511,7 @@ class PartitionLog:
         self.leader_epochs.clear()
         self.producers.clear()
         self._set_start(offset)
-        local.recovery_point = offset
+        local.move_recovery_point(offset)
         self._promised_end = 0
         self.high_watermark = offset
         segment = local.add_empty(offset)  # if its files cannot be made all of this is done again
@@ -582,13 +585,9 @@ class PartitionLog:
     def end_close(self, *, is_durable: bool) -> None:
         """The second half: close the files, after the syncs if there were any."""
         if is_durable and self.error is None:
-            self.local.recovery_point = self.local.written_offset
+            self.local.move_recovery_point(self.local.written_offset)
         self.is_closed = True
         self.local.close()
-
-    def relocate(self, path: str) -> None:
-        """Rename the log's directory. Raises OSError."""
-        self.local.relocate(path)
 
     def abandon(self) -> None:
         """Close the files and nothing else: the log is deleted, or the node is killed (tests)."""
