@@ -39,11 +39,17 @@ def leader_and_isr_updates(
         return broker_id == add or state.is_active(broker_id)
 
     records: Records = []
+    known_id, is_unclean, min_isr = b"", False, 0  # configs of a topic, for its partitions in a row
     for topic_id, index in partitions:
         topic = state.image.topics.by_id[topic_id]
         partition = topic.partitions[index]
-        change = PartitionChange(state, topic.name, topic_id, index, partition, acceptable)
-        if state.unclean_election_enabled(topic.name):
+        if topic_id != known_id:
+            known_id, is_unclean = topic_id, state.unclean_election_enabled(topic.name)
+            min_isr = state.effective_min_isr(topic.name)
+        change = PartitionChange(
+            state, topic.name, topic_id, index, partition, acceptable, min_isr=min_isr
+        )
+        if is_unclean:
             change.election = Election.UNCLEAN
         if unclean_shutdown != NO_LEADER:
             change.unclean_shutdown_replicas = (unclean_shutdown,)

@@ -41,6 +41,8 @@ class PartitionChange:
         index: int,
         partition: PartitionImage,
         is_acceptable: Callable[[int], bool] | None = None,
+        *,
+        min_isr: int | None = None,
     ) -> None:
         self._partition = partition
         self._topic_id = topic_id
@@ -48,7 +50,7 @@ class PartitionChange:
         self._accept = state.acceptor(partition, is_acceptable)
         self._gates = state.gates
         self._elr_enabled = state.elr_enabled
-        self._min_isr = state.effective_min_isr(topic_name)
+        self._min_isr = state.effective_min_isr(topic_name) if min_isr is None else min_isr
         self._default_directory = state.default_directory
         self.directories = dict(zip(partition.replicas, partition.directories))
         self.isr = list(partition.isr)
