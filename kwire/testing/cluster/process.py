@@ -68,6 +68,7 @@ class ServeProcess:
         """Start it; `wait_ready` waits."""
         assert not self.is_running, f"{self.name} is running"
         self._close_output()
+        self._end_guard()  # of one that was paused, and was killed by somebody else
         self._output = b""
         self._is_paused = False
         with self.log_path.open("ab") as log:

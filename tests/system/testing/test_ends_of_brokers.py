@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from kwire.testing import Broker, BrokerFailed, Cluster, wait_until
+from kwire.testing.cluster.process import ServeProcess
 
 THREADS = 8
 
@@ -168,6 +169,25 @@ def test_a_test_process_that_is_killed_leaves_no_broker_behind(
         broker = Broker(directory=tmp_path / "data")
         with wait_until(lambda: _started(broker), "its directory is free", timeout_s=30):
             assert broker.topic("t").values() == [b"a"]
+
+
+def test_a_paused_process_that_somebody_else_kills_is_not_what_the_next_pause_guards() -> None:
+    """Its guard stayed: it would have killed whoever has the number by then, and nobody else."""
+    one = ServeProcess("one", is_supervised=True)
+    command = [sys.executable, "-c", "import sys; sys.stdin.read()"]
+    guards = []
+    try:
+        for _ in range(2):
+            one.start(command)
+            one.pause()
+            assert one._guard is not None
+            assert one._guard.args[-1] == str(one.pid)  # type: ignore[index]
+            guards.append(one._guard)
+            os.kill(one.pid, signal.SIGKILL)
+            one.wait()
+    finally:
+        one.close()
+    assert [guard.poll() is None for guard in guards] == [False, False]
 
 
 def _started(broker: Broker) -> Broker | None:

@@ -57,6 +57,8 @@ class SchemaTopic:
         self.journal: list[Written] | None = None
         """What is read from now on, for who wants to know whether it wrote something."""
         self._caught_up_s = math.inf
+        self._has_begun_again = False
+        """Whether it is being read from its beginning: a read that was too long goes on."""
         self.topic_id = b""
         """Of the topic that was read; empty while there is none."""
         self._reading = asyncio.Lock()
@@ -97,7 +99,7 @@ class SchemaTopic:
         fetcher = Fetcher(cluster, wait_ms=0)
         end = -1
         # Who wants to know what was written from now on does not go back.
-        is_old = self._is_old(cluster) and self.journal is None
+        is_old = self._is_old(cluster) and self.journal is None and not self._has_begun_again
         while True:
             try:
                 await self._know(cluster)
@@ -120,12 +122,14 @@ class SchemaTopic:
                 continue  # its leader has moved
             if is_old:
                 is_old = False
+                self._has_begun_again = True
                 self.registry, self.position = Registry(), 0
             end = max(end, part.high_watermark) if end < 0 else end
             await self._replay(part.records)
             self.position = max(self.position, part.next_offset)
             if self.position >= end:
                 self._caught_up_s = cluster.loop.time()
+                self._has_begun_again = False
                 return
 
     async def _know(self, cluster: Cluster) -> None:
