@@ -136,6 +136,41 @@ pathlib.Path("ready.new").rename("ready")
 threading.Event().wait(60)
 """
 
+FORKED = """
+import os
+import pathlib
+import threading
+
+from kwire.testing import Broker
+
+broker = Broker(process=True, directory="data").start()
+if os.fork() == 0:
+    threading.Event().wait(60)
+    os._exit(0)
+pathlib.Path("ready.new").write_text(broker.bootstrap)
+pathlib.Path("ready.new").rename("ready")
+threading.Event().wait(60)
+"""
+
+
+def test_a_fork_of_a_test_process_that_is_killed_keeps_no_broker(tmp_path: Path) -> None:
+    """It had the pipe with which the broker ends, as pools of processes have it."""
+    process = subprocess.Popen(
+        [sys.executable, "-W", "ignore", "-c", FORKED],
+        cwd=tmp_path,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        start_new_session=True,
+    )
+    try:
+        wait_until((tmp_path / "ready").exists, "the broker runs", timeout_s=60)
+        process.kill()
+        process.wait(60)
+        host, _, port = (tmp_path / "ready").read_text().rpartition(":")
+        wait_until(lambda: _is_refused((host, int(port))), "the broker is gone", timeout_s=30)
+        os.killpg(process.pid, 0)  # the fork is there
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+
 
 @pytest.mark.parametrize(
     ("made", "paused"),
