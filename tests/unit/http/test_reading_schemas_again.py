@@ -79,6 +79,7 @@ def test_what_was_read_again_when_a_fetch_failed_is_not_read_once_more(
         with pytest.raises(RegistryError, match="slow"):
             await topic.caught_up(cluster)
         assert (cluster.fetched, topic.position) == ([0, 1, 2], 2)
+        assert topic.registry.state.subjects() == ["s0", "s1", "s2", "s3"], "what was known holds"
         cluster.fetched = []
         await topic.caught_up(cluster)
         assert cluster.fetched == [2, 3]
