@@ -86,7 +86,7 @@ def handle(
     if len(request.resources) > SLICE_RESOURCES:
         sliced = SlicedResponse(m.DescribeConfigsResponse(), "results", context.api_version)
         work = _in_slices(context, request, sliced)
-        return context.parts.slices.run(work, lambda: sliced)
+        return context.slices.run(work, lambda: sliced)
     described, hidden = _results(context, request, request.resources)
     return m.DescribeConfigsResponse(results=described + hidden)
 

@@ -65,7 +65,7 @@ def handle(
     ]
     if sum(len(found.logs) for _, found in described) > SLICE_LOGS:
         sliced = SlicedResponse(response, "results", context.api_version)
-        return parts.slices.run(_in_slices(described, sliced), lambda: sliced)
+        return context.slices.run(_in_slices(described, sliced), lambda: sliced)
     for result, found in described:
         found.group(found.logs)
         result.topics = [found.answer(name) for name in found.names]

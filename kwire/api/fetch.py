@@ -213,7 +213,10 @@ class _Fetch:
             if not isinstance(known, list):
                 return self._session_error(known)
             asked = known
-        self._limits = self.limits()
+        self._limits = limits = self.limits()
+        if limits.replica_id < 0:  # what its client has to wait for the time is asked for, too
+            slices, self._slices = self._slices, self._context.slices
+            self._is_asked = self._is_asked or self._slices is not slices
         pending: Pending[Response] = Pending(self._cancel)
         self._pending = pending
         self._run(self._slices, self._look_up_in_slices(asked, pending))

@@ -116,5 +116,5 @@ def _encoded(
                 yield
             sliced.add(topics[begin : begin + ENCODED_TOPICS])
 
-    made: Pending[ResponseT | SlicedResponse] = context.parts.slices.run(work(), lambda: sliced)
+    made: Pending[ResponseT | SlicedResponse] = context.slices.run(work(), lambda: sliced)
     return made

@@ -85,7 +85,7 @@ def handle(
     if count > SLICE_PARTITIONS:
         sliced = SlicedResponse(m.ListOffsetsResponse(), "topics", context.api_version)
         work = add_topics(answers, sliced.add, SLICE_PARTITIONS)
-        return context.parts.slices.run(work, lambda: sliced)
+        return context.slices.run(work, lambda: sliced)
     return m.ListOffsetsResponse(topics=list(answers))
 
 

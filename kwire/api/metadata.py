@@ -196,7 +196,7 @@ class _MetadataReader:
     def all_in_slices(self, response: m.MetadataResponse) -> Pending[SlicedResponse]:
         """The same, some topics a turn of the loop; each as it is in its turn."""
         sliced = SlicedResponse(response, "topics", self._context.api_version)
-        return self._parts.slices.run(self._describe_all(sliced), lambda: sliced)
+        return self._context.slices.run(self._describe_all(sliced), lambda: sliced)
 
     def _describe_all(self, sliced: SlicedResponse) -> Iterator[None]:
         context, by_id = self._context, self._image.topics.by_id
@@ -247,7 +247,7 @@ class _MetadataReader:
     ) -> Pending[SlicedResponse]:
         """`described`, some topics a turn of the loop; partitions are as they are in its turn."""
         sliced = SlicedResponse(response, "topics", self._context.api_version)
-        return self._parts.slices.run(self._describe(sliced, asked), lambda: sliced)
+        return self._context.slices.run(self._describe(sliced, asked), lambda: sliced)
 
     def described(self, asked: Sequence[TopicImage | Topic]) -> list[Topic]:
         """The answers for what `asked_topics` gives."""

@@ -140,7 +140,7 @@ def _answer(
         else:  # one group, without an error
             work = add_topics(map(_flat_topic, told[0]), sliced.add, SLICE_PARTITIONS)
         made: Pending[m.OffsetFetchResponse | SlicedResponse]
-        made = context.parts.slices.run(work, lambda: sliced)
+        made = context.slices.run(work, lambda: sliced)
         return made
     answered = [
         m.OffsetFetchResponse.OffsetFetchResponseGroup(

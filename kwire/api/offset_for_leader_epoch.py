@@ -43,7 +43,7 @@ def handle(
         response = m.OffsetForLeaderEpochResponse()
         sliced = SlicedResponse(response, "topics", context.api_version)
         work = add_topics(answers, sliced.add, SLICE_PARTITIONS)
-        return context.parts.slices.run(work, lambda: sliced)
+        return context.slices.run(work, lambda: sliced)
     return m.OffsetForLeaderEpochResponse(topics=list(answers))
 
 

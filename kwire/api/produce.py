@@ -236,7 +236,8 @@ class _Append:
         self._checking += 1  # all of it counts as a batch that is not appended yet
         self._is_under_way = True
         self._promise()
-        walk = self._parts.slices.run(self._append_in_slices(by_id), lambda: None)
+        slices = self._context.slices if self._request.acks else self._parts.slices
+        walk = slices.run(self._append_in_slices(by_id), lambda: None)
         walk.add_done_callback(self._walked)
         return self._waiting
 

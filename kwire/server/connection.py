@@ -32,6 +32,7 @@ from kwire.server.unbound_client import PRODUCE_KEY
 
 if TYPE_CHECKING:
     from kwire.server.request_counts import RequestCounts, Timed
+    from kwire.slices import Slices
 
 logger = logging.getLogger(__name__)
 
@@ -343,6 +344,14 @@ class BrokerConnection(BoundConnection):
         if wait_ms > 0 and context not in self._watched.open:  # those wait from their response on
             self._make_wait(context, wait_ms)
         return wait_ms
+
+    def slices_of(self, context: RequestContext) -> Slices:
+        """See `RequestContext.slices`."""
+        slices = self._parts.slices
+        if self._steps.quotas is None:
+            return slices
+        rates = self._rates_of(context.client_id)
+        return slices if rates is None else self._watched.measured(slices, rates, context)
 
     def _make_wait(self, context: RequestContext, wait_ms: int) -> None:
         self._setup.dispatcher.route_local(context.api_key).counts.throttled(wait_ms)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from kwire.quota.sensor import Sensor
     from kwire.server.parts import Parts
     from kwire.server.sliced_response import SlicedResponse
+    from kwire.slices import Slices
 
 
 class NoReply:
@@ -105,6 +106,10 @@ class Connection(Protocol):
         gets nothing of what was read."""
         ...
 
+    def slices_of(self, context: RequestContext, /) -> Slices:
+        """See `RequestContext.slices`."""
+        ...
+
     def add_close_callback(self, callback: Callable[[], None]) -> None:
         """Run `callback()` once when the connection closes."""
         ...
@@ -188,6 +193,14 @@ class RequestContext:
     def now_ms(self) -> int:
         """The loop's clock in milliseconds, for deadlines."""
         return int(self.parts.loop.time() * 1000)
+
+    @property
+    def slices(self) -> Slices:
+        """Where its long work is done, some of it a turn of the loop; measured where its client has
+        a quota of time. The Fetch of a follower and a Produce without acks use those of `parts`."""
+        if self.connection is None:
+            return self.parts.slices
+        return self.connection.slices_of(self)
 
     def authorize(self, operation: int, resource_type: int, resource_name: str) -> bool:
         """Whether the principal may do `operation` (Kafka's ACL codes) on the resource.

@@ -12,7 +12,8 @@ response, and the connection runs nothing meanwhile (KIP-219):
     request_percentage    the time that the requests of a connection keep the loop busy, from the
                           arrival of one until all that came with it are executed, encoded and
                           written where they are answered at once (of a client that uses little,
-                          of a sample). Not of what nodes ask of each other, nor of acks=0
+                          of a sample), and of all their slices until their answer is encoded.
+                          Not of what nodes ask of each other, nor of acks=0
 
 A response that has a throttle time of its own (the controller's, for mutations) counts as well.
 """
@@ -33,12 +34,14 @@ from kwire.server.context import NO_REPLY, RequestContext, Response
 from kwire.server.dispatch import Route
 from kwire.server.request_steps import RequestSteps
 from kwire.server.response import Answered, error_counts, responded
+from kwire.server.slice_time import PERCENT_PER_NS, SliceTime
 from kwire.server.sliced_response import SlicedResponse
 from kwire.server.slots import Buffers
 
 if TYPE_CHECKING:
     from kwire.quota.client_quotas import ClientRates
     from kwire.quota.sensor import Sensor
+    from kwire.slices import Slices
 
 PRODUCE = int(ApiKey.PRODUCE)
 EXEMPT = NODE_APIS | {
@@ -59,7 +62,6 @@ for all of them; of one whose requests take long, one in fewer."""
 SAMPLE_SHARE = 8
 """All that one stands for takes no more than this part of what is left to the half: nobody waits
 for what was not measured."""
-PERCENT_PER_NS = 100 / 1e9
 NO_ARRIVAL = Arrival(-1, -1, "", None, "", "", 0, 0.0)
 
 
@@ -67,16 +69,17 @@ class Watched:
     """One request that has arrived. `executed_s` is 0 until its handler has returned.
 
     Where the quotas of its client are to be asked for, `rates` has them; `wait_ms` is what the
-    client has to wait for it, -1 before it is charged.
+    client has to wait for it, -1 before it is charged. `slices` measures those it is done in.
     """
 
-    __slots__ = ("arrival", "executed_s", "rates", "request_bytes", "wait_ms")
+    __slots__ = ("arrival", "executed_s", "rates", "request_bytes", "slices", "wait_ms")
 
     def __init__(self, arrival: Arrival, rates: ClientRates | None, request_bytes: int) -> None:
         self.arrival = arrival
         self.executed_s = 0.0
         self.rates = rates
         self.request_bytes = request_bytes
+        self.slices: SliceTime | None = None
         self.wait_ms = -1
 
 
@@ -182,6 +185,21 @@ class WatchedRequests:
         """Ask at the request's response how long its client has to wait."""
         self.open[context] = Watched(NO_ARRIVAL, rates, request_bytes)
 
+    def measured(self, slices: Slices, rates: ClientRates, context: RequestContext) -> Slices:
+        """Slices that count for the client of a request, whatever sample is measured else; what it
+        has to wait is asked for at the response."""
+        request, watched = rates.request, self.open.get(context)
+        if request is None or (context.api_key != ApiKey.FETCH and is_exempt(context)):
+            return slices
+        if watched is None:
+            self.open[context] = watched = Watched(NO_ARRIVAL, rates, 0)
+        elif watched.rates is None:
+            watched.rates = rates
+            watched.request_bytes = 0  # what came is counted
+        if watched.slices is None:
+            watched.slices = SliceTime(request, self._ticks_ns, self._time)
+        return slices.measured_by(watched.slices)
+
     def _begin(self, request: Sensor, context: RequestContext) -> bool:
         """Begin to count the time of a request; whether nobody has to ask for it at its end."""
         is_quiet = request.pending <= request.quiet_room
@@ -227,10 +245,12 @@ class WatchedRequests:
                 self._weight = weight = max(1, int(room / spent)) if spent else 1
         return spent * weight
 
-    def _charge_time(self, request: Sensor | None, now_ms: int) -> int:
+    def _charge_time(self, watched: Watched, request: Sensor | None, now_ms: int) -> int:
         """Count the time until now: for how many ms the client has to wait."""
         if request is None:
             return 0
+        if watched.slices is not None:
+            watched.slices.lap()
         spent = 0.0
         if self.begun_ns:
             spent = self._spent(request)
@@ -249,7 +269,7 @@ class WatchedRequests:
         watched, consumer = self.open.get(context), rates.consumer
         now_ms, time_ms, bytes_ms = int(now_s * 1000), 0, 0
         if watched is not None:
-            time_ms = self._charge_time(rates.request, now_ms)
+            time_ms = self._charge_time(watched, rates.request, now_ms)
         if consumer is not None:
             bytes_ms = consumer.record_and_wait_ms(response_bytes, now_ms)
             if bytes_ms or time_ms:
@@ -284,7 +304,7 @@ class WatchedRequests:
         if context.api_key == PRODUCE and producer is not None:
             bytes_ms = producer.record_and_wait_ms(watched.request_bytes, now_ms)
         if response is not NO_REPLY and not is_exempt(context):
-            time_ms = self._charge_time(rates.request, now_ms)
+            time_ms = self._charge_time(watched, rates.request, now_ms)
         return self._throttled(producer, bytes_ms, rates.request, time_ms)
 
     @staticmethod
@@ -301,6 +321,8 @@ class WatchedRequests:
     def responds(self, context: RequestContext, response: Response, parts: Buffers | None) -> None:
         """Everything is done but sending `parts`, None where nothing is sent."""
         watched = self.open.pop(context, None)
+        if watched is not None and watched.slices is not None:
+            watched.slices.end()
         hooks = self._steps.response_hooks
         if self._steps.tap is not None and watched is not None:
             sent = 0 if parts is None else sum(map(len, parts)) - SIZE_PREFIX_BYTES

@@ -100,3 +100,30 @@ def test_works_go_on_when_whoever_takes_a_result_fails() -> None:
     later = works.begin("c", 1)
     works.turns()
     assert (other.result(), later.result()) == ("b", "c")
+
+
+class Noted:
+    """Notes when slices begin and end among what is done in them."""
+
+    def __init__(self, done: list[str]) -> None:
+        self._done = done
+
+    def begin(self) -> None:
+        self._done.append("(")
+
+    def end(self) -> None:
+        self._done.append(")")
+
+
+def test_of_works_whose_time_is_measured_each_slice_is_to_what_it_completes() -> None:
+    works = Works()
+    other = works.begin("b", 2)
+    measured = works.slices.measured_by(Noted(works.done))
+    one = measured.run(works._work("a", 2, None), lambda: "a")
+    one.add_done_callback(lambda _: works.done.append("answered"))
+    failing = measured.run(works._work("f", 1, ValueError("x")), lambda: "f")
+    while works.loop.soon:
+        works.loop.turn()
+    assert "".join(works.done).split("b") == ["", "0(a0)(f0)", "1(a1answered)"]
+    assert (one.result(), other.result()) == ("a", "b")
+    assert isinstance(failing.error(), ValueError)

@@ -54,8 +54,18 @@ def untyped(source: str) -> int:
 
 def listed() -> dict[str, tuple[int, str]]:
     """Path below kwire/ -> number and reason."""
-    rows = [line.split("\t") for line in LIST.read_text().splitlines()[1:]]
-    return {path: (int(count), reason) for path, count, reason in rows}
+    return parsed(LIST.read_text())
+
+
+def parsed(text: str) -> dict[str, tuple[int, str]]:
+    """As `listed`, of the list's text; ValueError for a file that has two rows."""
+    rows: dict[str, tuple[int, str]] = {}
+    for line in text.splitlines()[1:]:
+        path, count, reason = line.split("\t")
+        if path in rows:
+            raise ValueError(f"kwire/{path} has two rows in {LIST.name}: keep the one that holds")
+        rows[path] = int(count), reason
+    return rows
 
 
 def found() -> dict[str, int]:
@@ -76,6 +86,11 @@ def test_types_end_only_where_the_list_says() -> None:
         if counted.get(path, 0) != known.get(path, 0)
     ]
     assert not wrong, "\n".join(wrong)
+
+
+def test_a_file_with_two_rows_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"kwire/a\.py has two rows"):
+        parsed("path\tuses\twhy\na.py\t1\tone reason\nb.py\t1\tanother\na.py\t2\tone more")
 
 
 def test_every_row_has_a_reason() -> None:

@@ -18,9 +18,7 @@ from kwire.coordinator.shard_interface import CoordinatorRecord, Number
 from kwire.protocol import messages as m
 from kwire.protocol.commit_frames import CommitValue
 from kwire.protocol.coordinator_records import encode_key
-from kwire.protocol.records.build import varint
-
-NO_HEADERS = b"\x00"
+from kwire.protocol.records.build import framing
 
 
 class OffsetShard(Protocol):
@@ -40,7 +38,7 @@ class UsualCommit:
         self.request = request
         self.api_version = api_version
         self.partition = partition
-        self._rows: list[tuple[m.OffsetCommitKey, bytes, CommitValue, bytes]] = []
+        self._rows: list[tuple[m.OffsetCommitKey, bytes, CommitValue, bytes, bytes]] = []
         for topic in request.topics:
             for x in topic.partitions:
                 key = m.OffsetCommitKey(
@@ -48,8 +46,7 @@ class UsualCommit:
                 )
                 value = CommitValue(x.committed_metadata or "", topic.topic_id)
                 encoded_key, length = encode_key(key), len(value.encoded(0, 0, 0))
-                start = b"".join((varint(len(encoded_key)), encoded_key, varint(length)))
-                self._rows.append((key, encoded_key, value, start))
+                self._rows.append((key, encoded_key, value, *framing(encoded_key, length)))
         self.size_bytes = size_of(self.records([0] * 3 * len(self._rows), 0)[1])
 
     @property
@@ -64,7 +61,7 @@ class UsualCommit:
         records: list[CoordinatorRecord] = []
         encoded: list[Encoded] = []
         at = 0
-        for key, encoded_key, value, _ in self._rows:
+        for key, encoded_key, value, *_ in self._rows:
             offset, epoch = int(numbers[at]), int(numbers[at + 1])
             at += 3
             message = value.message(offset, epoch, wall_ms)
@@ -78,10 +75,10 @@ class UsualCommit:
         """See `DecidedRecords`: what `records`, `OpenBatch.add` and the replay do together."""
         storage, rows = shard.storage, batch.rows
         at, record_offset = 0, batch.next_offset
-        for key, _, value, start in self._rows:
+        for key, _, value, start, end in self._rows:
             offset, epoch = int(numbers[at]), int(numbers[at + 1])
             at += 3
-            rows.append((wall_ms, start + value.encoded(offset, epoch, wall_ms) + NO_HEADERS))
+            rows.append((wall_ms, start + value.encoded(offset, epoch, wall_ms) + end))
             stored = StoredOffset(
                 offset, epoch, value.metadata, wall_ms, None, value.topic_id, record_offset
             )

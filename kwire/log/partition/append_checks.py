@@ -164,6 +164,8 @@ class LeaderChecks:
     ) -> PlacedBatch:
         """A marker that was made here, in its place, if the transaction may end so."""
         header = made.header
+        if header.producer_id < 0:  # no producer's: nothing is known of it
+            return PlacedBatch(header, made.data, told.timestamp_ms, None, True)
         self._producers.check_marker(
             header, told.coordinator_epoch, header.base_offset, origin, transaction_version
         )

@@ -189,6 +189,11 @@ def framed(key: bytes, value: bytes | None) -> bytes:
     return b"".join((varint(len(key)), key, varint(len(value)), value, b"\x00"))
 
 
+def framing(key: bytes, value_size: int) -> tuple[bytes, bytes]:
+    """What stands in a `framed` record in front of a value of so many bytes, and behind it."""
+    return b"".join((varint(len(key)), key, varint(value_size))), b"\x00"
+
+
 def make_plain(
     rows: Sequence[tuple[int, bytes]], base_sequence: int, base_offset: int, leader_epoch: int
 ) -> MadeBatch:

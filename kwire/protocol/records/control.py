@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records.build import MadeBatch, build_batch, framed, make_control
+from kwire.protocol.records.header import NO_PRODUCER_ID
 from kwire.protocol.records.record import Record
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 _KEY = Struct(">hh")
 _MARKER = Struct(">hi")
+NO_PRODUCER_EPOCH = -1
 
 
 class ControlType(IntEnum):
@@ -83,7 +85,11 @@ def end_transaction_marker(
 
 
 class TransactionMarker(NamedTuple):
-    """The marker that ends a producer's transaction in a partition, before it has its place."""
+    """The marker that ends a producer's transaction in a partition, before it has its place.
+
+    `batch` and `made` raise KafkaError(UNKNOWN_SERVER_ERROR) where its producer id or epoch is -1,
+    which stands for none: Apache Kafka 4.4 appends no such marker, and says so (measured).
+    """
 
     producer_id: int
     producer_epoch: int
@@ -93,10 +99,12 @@ class TransactionMarker(NamedTuple):
 
     def batch(self) -> bytearray:
         """As a batch that is still to be checked and stamped."""
+        self._check()
         return end_transaction_marker(*self)
 
     def made(self, base_offset: int, leader_epoch: int) -> MadeBatch:
         """The same in its place."""
+        self._check()
         kind = ControlType.COMMIT if self.commit else ControlType.ABORT
         return make_control(
             framed(_KEY.pack(0, kind), _MARKER.pack(0, self.coordinator_epoch)),
@@ -106,6 +114,14 @@ class TransactionMarker(NamedTuple):
             base_offset=base_offset,
             leader_epoch=leader_epoch,
         )
+
+    def _check(self) -> None:
+        if self.producer_id == NO_PRODUCER_ID or self.producer_epoch == NO_PRODUCER_EPOCH:
+            raise KafkaError(
+                ErrorCode.UNKNOWN_SERVER_ERROR,
+                f"A marker of producer {self.producer_id} with epoch {self.producer_epoch} ends no "
+                "transaction",
+            )
 
 
 def control_record(kind: ControlType, message: Message, timestamp_ms: int) -> Record:

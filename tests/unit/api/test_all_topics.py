@@ -84,10 +84,10 @@ class Cluster:
     def ask(self, version: int = 12, listener: str = "PLAINTEXT", **fields: Any) -> Any:
         parts = made_parts(
             image=self.image, cluster_id="c", random=SeededRandom(1), lost_brokers=LostBrokers(),
-            described_topics=self.described, slices=self.slices, config={},
+            described_topics=self.described, config={},
         )  # fmt: skip
         context: Any = SimpleNamespace(
-            parts=parts, listener_name=listener, api_version=version, now_ms=0,
+            parts=parts, slices=self.slices, listener_name=listener, api_version=version, now_ms=0,
             authorize=lambda *_: True, may=lambda *_: True, allows=lambda *_: True,
             sees=lambda _, name: self.seen(name),
         )  # fmt: skip

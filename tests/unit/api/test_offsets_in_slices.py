@@ -40,12 +40,15 @@ def test_offsets_of_a_topic_that_is_gone_are_not_told_under_the_id_of_a_new_one(
     loop = TurningLoop()
     topics = SimpleNamespace(by_name={"made.anew": SimpleNamespace(topic_id=BEFORE)})
     parts = SimpleNamespace(
-        slices=Slices(loop.call_soon),
         metadata=SimpleNamespace(image=SimpleNamespace(topics=topics)),
         coordinators=SimpleNamespace(groups=SimpleNamespace(fetch_offsets=lambda *_: found)),
     )
     context: Any = SimpleNamespace(
-        api_version=10, parts=parts, allows=lambda *_: True, sees=lambda *_: True
+        api_version=10,
+        parts=parts,
+        slices=Slices(loop.call_soon),
+        allows=lambda *_: True,
+        sees=lambda *_: True,
     )
     group = m.OffsetFetchRequest.OffsetFetchRequestGroup(group_id="g", topics=None)
     pending = as_pending(offset_fetch.handle(context, m.OffsetFetchRequest(groups=[group])))

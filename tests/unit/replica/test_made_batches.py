@@ -265,3 +265,42 @@ def test_a_marker_that_is_made_in_its_place_leaves_what_a_checked_one_does(
     assert made_ones == [what for name, what in found if name == "checked"]
     assert made_ones.count("appended") >= 2
     assert any("zombie" in what for what in made_ones)
+
+
+MARKERS = [
+    # Producer id and epoch, error code: measured on Apache Kafka 4.4, WriteTxnMarkers to an empty
+    # partition.
+    (-1, -2, -1),
+    (-1, -1, -1),
+    (-1, 0, -1),
+    (-2, -3, 0),
+    (-2, -2, 0),
+    (-2, -1, -1),
+    (-2, 0, 0),
+    (5, -3, 47),
+    (5, -2, 47),
+    (5, -1, -1),
+    (5, 0, 0),
+]
+
+
+@pytest.mark.parametrize("transaction_version", [0, 2])
+@pytest.mark.parametrize(("producer_id", "epoch", "code"), MARKERS)
+def test_markers_of_no_producer_or_epoch_end_as_those_of_kafka(
+    tmp_path: Path, producer_id: int, epoch: int, code: int, transaction_version: int
+) -> None:
+    for name in ("made", "checked"):
+        world = World(tmp_path / name)
+        world.create([1])
+        partition, found = world.partition(), 0
+        marker = TransactionMarker(producer_id, epoch, True, 3, NOW_MS)
+        try:
+            partition.append(
+                marker if name == "made" else marker.batch(),
+                acks=-1, wall_ms=NOW_MS, origin=Origin.COORDINATOR,
+                transaction_version=transaction_version,
+            )  # fmt: skip
+        except KafkaError as error:
+            found = error.code
+        partition.log.write_tail()
+        assert (name, found, partition.log.next_offset) == (name, code, int(code == 0))
