@@ -1,6 +1,7 @@
 """Assignments that take several turns of the loop: computed and encoded in slices.
 
-What is computed is soft state, and dropped when the group's epoch has moved on meanwhile.
+What is computed is soft state, and dropped when the group's epoch has moved on meanwhile. When the
+log refuses it, it is computed anew after a pause: a part may be written, and members may be others.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from kwire.coordinator import batches
 from kwire.coordinator.group.assignors.spec import Assigning, Assignment, TopicPartitions
 from kwire.coordinator.group.kinds import GroupDeadlines
 from kwire.coordinator.open_batch import Encoded
+from kwire.coordinator.repeated_writes import RETRY_MS
 from kwire.coordinator.shard_interface import CoordinatorRecord, Moment, Result
+from kwire.protocol.errors import KafkaError
 
 #: Members plus partitions up to which an assignment is computed within one heartbeat.
 INLINE_SIZE_MAX = 400
@@ -79,6 +82,16 @@ class AssignmentJobs:
         if waiting is None or waiting.steps is not None:
             self._deadlines.schedule((self._timer, group_id), moment.now_ms + BEGIN_AFTER_MS)
 
+    def members_changed(self, group_id: str, moment: Moment) -> None:
+        """A member has another id, at the same epoch: what is computed has the old one."""
+        job = self._jobs.get(group_id)
+        if job is not None and job.steps is not None:
+            self._begin_anew(group_id, job, moment.now_ms + BEGIN_AFTER_MS)
+
+    def _begin_anew(self, group_id: str, job: Job, at_ms: int) -> None:
+        self._jobs[group_id] = Job(job.epoch, job.begin)
+        self._deadlines.schedule((self._timer, group_id), at_ms)
+
     def forget(self, group_id: str) -> None:
         self._jobs.pop(group_id, None)
         self._deadlines.cancel((self._timer, group_id))
@@ -102,7 +115,7 @@ class AssignmentJobs:
         steps = job.steps
         if steps is None:
             steps = job.begin()
-            self._jobs[group_id] = job._replace(steps=steps)
+            job = self._jobs[group_id] = job._replace(steps=steps)
         try:
             next(steps)
         except StopIteration as finished:
@@ -133,10 +146,15 @@ class AssignmentJobs:
             if targets.get(member_id) != partitions
         ]
         epoch = self._epoch_record(group_id, job.epoch, moment.wall_ms)
+
+        def refused(error: KafkaError) -> None:
+            self._begin_anew(group_id, job, moment.now_ms + RETRY_MS)
+
         return Result(
             [*(record for record, _ in changed), epoch],
             None,
             lambda: self._jobs.pop(group_id, None),
+            refused,
             atomic=False,
             encoded=[*(encoded for _, encoded in changed), batches.encode(epoch)],
         )
