@@ -493,6 +493,7 @@ def applied(name: str | None, mutations: Mapping[str, Mutation] = MUTATIONS) -> 
     undo: list[tuple[Any, str, Any]] = []
 
     def replace(owner: Any, attribute: str, value: Any) -> None:
+        assert hasattr(owner, attribute), f"{name} replaces {attribute}, which {owner} has not"
         undo.append((owner, attribute, vars(owner).get(attribute, _INHERITED)))
         setattr(owner, attribute, value)
 
