@@ -31,7 +31,7 @@ def jobs_keep_ids_of_predecessors(replace: Any) -> None:
     """An assignment that is computed is for the members of its beginning."""
     from kwire.coordinator.group.assignment_jobs import AssignmentJobs
 
-    replace(AssignmentJobs, "members_changed", lambda self, group_id, moment: None)
+    replace(AssignmentJobs, "rename", lambda self, group_id, before, after: None)
 
 
 def refused_deletions_of_offsets_are_over(replace: Any) -> None:

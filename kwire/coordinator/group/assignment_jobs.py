@@ -31,6 +31,8 @@ class Job(NamedTuple):
 
     epoch: int
     begin: Callable[[], Assigning]
+    # member in the assignment -> the id that it has by now
+    renamed: dict[str, str]
     # None until the first slice
     steps: Assigning | None = None
     result: Assignment | None = None
@@ -78,18 +80,23 @@ class AssignmentJobs:
         if self.is_running(group_id, epoch):
             return
         waiting = self._jobs.get(group_id)
-        self._jobs[group_id] = Job(epoch, begin)
+        self._jobs[group_id] = Job(epoch, begin, {})
         if waiting is None or waiting.steps is not None:
             self._deadlines.schedule((self._timer, group_id), moment.now_ms + BEGIN_AFTER_MS)
 
-    def members_changed(self, group_id: str, moment: Moment) -> None:
-        """A member has another id, at the same epoch: what is computed has the old one."""
+    def rename(self, group_id: str, before: str, after: str) -> None:
+        """A static member came back as another one, which changes no epoch: what is assigned to its
+        predecessor is its own."""
         job = self._jobs.get(group_id)
-        if job is not None and job.steps is not None:
-            self._begin_anew(group_id, job, moment.now_ms + BEGIN_AFTER_MS)
+        if job is None or job.steps is None:
+            return
+        for member_id, present in job.renamed.items():
+            if present == before:
+                job.renamed[member_id] = after
+        job.renamed[before] = after
 
     def _begin_anew(self, group_id: str, job: Job, at_ms: int) -> None:
-        self._jobs[group_id] = Job(job.epoch, job.begin)
+        self._jobs[group_id] = Job(job.epoch, job.begin, {})
         self._deadlines.schedule((self._timer, group_id), at_ms)
 
     def forget(self, group_id: str) -> None:
@@ -140,11 +147,16 @@ class AssignmentJobs:
             at_ms = moment.now_ms + int(len(written) == len(result))
             self._deadlines.schedule((self._timer, group_id), at_ms)
             return Result()
-        changed = [
-            written[member_id]
-            for member_id, partitions in result.items()
-            if targets.get(member_id) != partitions
-        ]
+        changed: list[tuple[CoordinatorRecord, Encoded]] = []
+        for member_id, partitions in result.items():
+            present = job.renamed.get(member_id, member_id)
+            if targets.get(present) == partitions:
+                continue
+            if present == member_id:
+                changed.append(written[member_id])
+            else:
+                record = self._target_record(group_id, present, partitions)
+                changed.append((record, batches.encode(record)))
         epoch = self._epoch_record(group_id, job.epoch, moment.wall_ms)
 
         def refused(error: KafkaError) -> None:
