@@ -75,8 +75,8 @@ class Result(NamedTuple, Generic[R]):
     records were replayed, for the soft state that follows from them. `refused` runs instead when
     the log took none of them (too large, too few replicas in sync): it undoes soft state and
     returns the response, or None to fail the operation with that error. With `atomic` false the
-    records may go into several batches. `encoded` are the keys and values of the records where
-    they were made before, in turns of their own.
+    records may go into several batches, of which the first may be taken all the same. `encoded` are
+    the keys and values of the records where they were made before, in turns of their own.
     """
 
     records: Sequence[CoordinatorRecord] = ()

@@ -195,15 +195,15 @@ def unclean_restart_stays_in_sync(replace: Any) -> None:
 
 def transaction_ends_before_commit(replace: Any) -> None:
     """Coordinators answer once they have appended."""
-    from kwire.coordinator.runtime import CoordinatorRuntime
+    from kwire.coordinator.partition import PartitionShard
 
-    def hold(self: Any, current: Any, pending: Any, response: Any, error: Any) -> None:
+    def hold(self: Any, pending: Any, response: Any, error: Any, kind: Any = None) -> None:
         if error is not None:
             pending.fail(error)
         else:
             pending.complete(response)
 
-    replace(CoordinatorRuntime, "_hold", hold)
+    replace(PartitionShard, "hold", hold)
 
 
 def follower_counts_ahead(replace: Any) -> None:
@@ -493,6 +493,7 @@ def applied(name: str | None, mutations: Mapping[str, Mutation] = MUTATIONS) -> 
     undo: list[tuple[Any, str, Any]] = []
 
     def replace(owner: Any, attribute: str, value: Any) -> None:
+        assert hasattr(owner, attribute), f"{name} replaces {attribute}, which {owner} has not"
         undo.append((owner, attribute, vars(owner).get(attribute, _INHERITED)))
         setattr(owner, attribute, value)
 

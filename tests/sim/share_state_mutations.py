@@ -14,17 +14,17 @@ from tests.sim.mutations import Mutation
 
 def acknowledged_before_commit(replace: Any) -> None:
     """A write is answered once it is appended."""
-    from kwire.coordinator.runtime import CoordinatorRuntime
+    from kwire.coordinator.partition import Held, PartitionShard
 
-    original = CoordinatorRuntime._hold
+    original = PartitionShard.hold
 
-    def hold(self: Any, current: Any, pending: Any, response: Any, error: Any) -> None:
-        if error is None and self._module == "share-coordinator":
+    def hold(self: Any, pending: Any, response: Any, error: Any, kind: Any = Held) -> None:
+        if error is None and isinstance(self.shard, ShareShard):
             pending.complete(response)
         else:
-            original(self, current, pending, response, error)
+            original(self, pending, response, error, kind)
 
-    replace(CoordinatorRuntime, "_hold", hold)
+    replace(PartitionShard, "hold", hold)
 
 
 def stale_leaders_write(replace: Any) -> None:

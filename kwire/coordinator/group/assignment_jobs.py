@@ -1,6 +1,7 @@
 """Assignments that take several turns of the loop: computed and encoded in slices.
 
-What is computed is soft state, and dropped when the group's epoch has moved on meanwhile.
+What is computed is soft state, and dropped when the group's epoch has moved on meanwhile. When the
+log refuses it, it is computed anew after a pause: a part may be written, and members may be others.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from kwire.coordinator import batches
 from kwire.coordinator.group.assignors.spec import Assigning, Assignment, TopicPartitions
 from kwire.coordinator.group.kinds import GroupDeadlines
 from kwire.coordinator.open_batch import Encoded
+from kwire.coordinator.repeated_writes import RETRY_MS
 from kwire.coordinator.shard_interface import CoordinatorRecord, Moment, Result
+from kwire.protocol.errors import KafkaError
 
 #: Members plus partitions up to which an assignment is computed within one heartbeat.
 INLINE_SIZE_MAX = 400
@@ -92,6 +95,10 @@ class AssignmentJobs:
                 job.renamed[member_id] = after
         job.renamed[before] = after
 
+    def _begin_anew(self, group_id: str, job: Job, at_ms: int) -> None:
+        self._jobs[group_id] = Job(job.epoch, job.begin, {})
+        self._deadlines.schedule((self._timer, group_id), at_ms)
+
     def forget(self, group_id: str) -> None:
         self._jobs.pop(group_id, None)
         self._deadlines.cancel((self._timer, group_id))
@@ -151,10 +158,15 @@ class AssignmentJobs:
                 record = self._target_record(group_id, present, partitions)
                 changed.append((record, batches.encode(record)))
         epoch = self._epoch_record(group_id, job.epoch, moment.wall_ms)
+
+        def refused(error: KafkaError) -> None:
+            self._begin_anew(group_id, job, moment.now_ms + RETRY_MS)
+
         return Result(
             [*(record for record, _ in changed), epoch],
             None,
             lambda: self._jobs.pop(group_id, None),
+            refused,
             atomic=False,
             encoded=[*(encoded for _, encoded in changed), batches.encode(epoch)],
         )

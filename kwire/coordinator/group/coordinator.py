@@ -40,6 +40,7 @@ from kwire.coordinator.group.usual_commit import UsualCommit
 from kwire.coordinator.loading import Worker
 from kwire.coordinator.partition import HeldReply, ShardState
 from kwire.coordinator.partitioner import partition_for
+from kwire.coordinator.repeated_writes import RepeatedWrites
 from kwire.coordinator.replies import Reply, convert, gather
 from kwire.coordinator.runtime import CoordinatorRuntime
 from kwire.coordinator.shard_interface import CoordinatorLog, Loop, Moment, Number, Result
@@ -115,8 +116,13 @@ class GroupCoordinator:
             worker=worker,
             append_linger_ms=settings.append_linger_ms,
         )
+        self._repeated = RepeatedWrites(self.runtime, loop)
         self.share = ShareGroupRequests(
-            self.runtime, self.partition_for, persister, latest_offsets or _no_offsets
+            self.runtime,
+            self._repeated,
+            self.partition_for,
+            persister,
+            latest_offsets or _no_offsets,
         )
 
     def partition_for(self, group_id: str) -> int:
@@ -263,7 +269,7 @@ class GroupCoordinator:
                 done.add(partition)
                 self.runtime.write(partition, _topics_changed)
                 if deleted:
-                    self.runtime.write(partition, partial(_topics_deleted, deleted))
+                    self._repeated.write(partition, partial(_topics_deleted, deleted))
             yield
         if deleted:
             self.share.topics_deleted(list(deleted.values()))

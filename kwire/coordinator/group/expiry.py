@@ -11,8 +11,9 @@ from collections import deque
 from kwire.coordinator.group.kinds import GroupDeadlines, GroupKinds, TimerAction, TimerKey
 from kwire.coordinator.group.offset_records import offset_tombstone
 from kwire.coordinator.group.storage import GroupStorage
+from kwire.coordinator.repeated_writes import RETRY_MS
 from kwire.coordinator.shard_interface import CoordinatorRecord, Moment, Result
-from kwire.protocol.errors import ErrorCode
+from kwire.protocol.errors import ErrorCode, KafkaError
 
 EXPIRY_TIMER: TimerKey = ("expiry",)
 DELETION_TIMER: TimerKey = ("deletion",)
@@ -21,7 +22,8 @@ SLICE_GROUPS = 500
 
 class Expiry:
     """The two walks. What is left of a walk is soft state; a lost walk starts over. Nobody waits
-    for their results: what the log refuses of a round of expiry is found again by the next one."""
+    for their results: what the log refuses of a round of expiry is found again by the next one, and
+    of deleted topics by a walk over the same groups after a pause."""
 
     def __init__(
         self,
@@ -103,22 +105,34 @@ class Expiry:
         self._deletions.append((topics, deque(self._storage.offsets.by_group)))
         for producer_offsets in self._storage.pending.values():
             self._deletions.append((topics, deque(producer_offsets.by_group)))
-        return self.delete(moment)
+        self._deadlines.schedule(DELETION_TIMER, moment.now_ms)
+        return Result()
 
     def delete(self, moment: Moment) -> Result[None]:
         """One slice of it."""
         made: list[CoordinatorRecord] = []
+        walked: list[tuple[dict[str, bytes], deque[str]]] = []
         budget = SLICE_GROUPS
         while self._deletions and budget > 0:
             topics, group_ids = self._deletions[0]
+            walked.append((topics, deque()))
             while group_ids and budget > 0:
                 budget -= 1
-                made += self._tombstones(group_ids.popleft(), topics)
+                group_id = group_ids.popleft()
+                found = self._tombstones(group_id, topics)
+                if found:
+                    made += found
+                    walked[-1][1].append(group_id)
             if not group_ids:
                 self._deletions.popleft()
         if self._deletions:
             self._deadlines.schedule(DELETION_TIMER, moment.now_ms)
-        return Result(made, None, atomic=False)
+
+        def refused(error: KafkaError) -> None:
+            self._deletions.extend(walked)
+            self._deadlines.schedule(DELETION_TIMER, moment.now_ms + RETRY_MS)
+
+        return Result(made, None, refused=refused, atomic=False)
 
     def _tombstones(self, group_id: str, topics: dict[str, bytes]) -> list[CoordinatorRecord]:
         stores = [self._storage.offsets]

@@ -19,6 +19,7 @@ from kwire.coordinator.group.share.describe import describe
 from kwire.coordinator.group.share.heartbeat import Heartbeat, check_request, heartbeat
 from kwire.coordinator.group.share.offsets import Altering, DeletedGroup, Deleting
 from kwire.coordinator.group.share.state_partitions import Initialization
+from kwire.coordinator.repeated_writes import RepeatedWrites
 from kwire.coordinator.replies import gather
 from kwire.coordinator.runtime import CoordinatorRuntime
 from kwire.coordinator.shard_interface import Moment, Result
@@ -76,11 +77,13 @@ class ShareGroupRequests:
     def __init__(
         self,
         runtime: CoordinatorRuntime[GroupShard],
+        repeated: RepeatedWrites[GroupShard],
         partition_for: Callable[[str], int],
         persister: Callable[[], Persister | None],
         latest_offsets: LatestOffsets,
     ) -> None:
         self._runtime = runtime
+        self._repeated = repeated
         self._partition_for = partition_for
         self._persister = persister
         self._latest_offsets = latest_offsets
@@ -419,7 +422,7 @@ class ShareGroupRequests:
     def topics_deleted(self, topic_ids: Sequence[bytes]) -> None:
         """Topics are gone from the metadata."""
         ids = frozenset(topic_ids)
-        self._runtime.write_all(
+        self._repeated.write_all(
             lambda shard, moment: state_partitions.topics_deleted(shard.share.groups, ids)
         )
 

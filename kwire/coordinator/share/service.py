@@ -17,6 +17,7 @@ from kwire.clock import Clock
 from kwire.coordinator.errors import refusal
 from kwire.coordinator.loading import Worker
 from kwire.coordinator.partitioner import partition_for
+from kwire.coordinator.repeated_writes import RepeatedWrites
 from kwire.coordinator.replies import Reply
 from kwire.coordinator.runtime import END_OF_TURN, CoordinatorRuntime
 from kwire.coordinator.shard_interface import CoordinatorLog, Loop, Moment, Result
@@ -102,6 +103,7 @@ class ShareCoordinator:
             ),
             worker=worker,
         )
+        self._repeated = RepeatedWrites(self.runtime, loop)
         self._pruning = Pruning(
             runtime=self.runtime,
             settings=settings,
@@ -123,7 +125,7 @@ class ShareCoordinator:
     def topics_deleted(self, topic_ids: Iterable[bytes]) -> None:
         """Forget what share groups had of topics that are gone."""
         gone = frozenset(topic_ids)
-        self.runtime.write_all(lambda shard, moment: operations.topics_deleted(shard, gone))
+        self._repeated.write_all(lambda shard, moment: operations.topics_deleted(shard, gone))
 
     def close(self) -> None:
         self._pruning.close()

@@ -191,14 +191,16 @@ class MarkerSender:
             for job, _ in sent:
                 self._retry_later(job)
             return
-        answers = done.result().markers
-        for (job, _), marker in zip(sent, answers):
-            codes = [
-                ((topic.name, x.partition_index), x.error_code)
-                for topic in marker.topics
+        markers = {marker.producer_id: marker.topics for marker in done.result().markers}
+        for job, partitions in sent:
+            answered = {
+                (topic.name, x.partition_index): x.error_code
+                for topic in markers.get(job.prepared.producer_id, ())
                 for x in topic.partitions
-            ]
-            self._settle(job, codes)
+            }
+            # A whole request that fails has an answer without any of them.
+            unknown = int(ErrorCode.UNKNOWN_SERVER_ERROR)
+            self._settle(job, [(x, answered.get(x, unknown)) for x in partitions])
 
     def _settle(self, job: _Job, codes: list[tuple[Partition, int]]) -> None:
         """What became of markers of `job`: an error code for each partition that was asked."""

@@ -28,6 +28,7 @@ from kwire.coordinator.group.consumer.offsets import (
 from kwire.coordinator.group.consumer.state import NAME
 from kwire.coordinator.group.kinds import ListedGroup, TimerAction, TimerKey
 from kwire.coordinator.group.refusals import not_described
+from kwire.coordinator.group.retries import again_if_refused
 from kwire.coordinator.shard_interface import AnyReply, CoordinatorRecord, Moment, Result
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
@@ -49,7 +50,7 @@ class ConsumerKind:
         self._joining = joining
         self._offsets_retention_ms = offsets_retention_ms
         self._random = random
-        self.timers: dict[str, TimerAction] = {
+        timers: dict[str, TimerAction] = {
             SESSION_TIMER: self._member_overdue,
             JOIN_TIMER: self._member_overdue,
             SYNC_TIMER: self._member_overdue,
@@ -57,6 +58,7 @@ class ConsumerKind:
             ASSIGN_TIMER: lambda key, moment: groups.assign_slice(key[1], moment),
             REGEX_TIMER: lambda key, moment: patterns.resolve(groups, key[1], moment),
         }
+        self.timers = again_if_refused(groups.deadlines, timers)
 
     # --- what only this kind knows
 

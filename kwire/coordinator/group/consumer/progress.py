@@ -42,8 +42,8 @@ class Progress:
         self._moment = moment
         self.records = made
         self.replaced: str | None = None
-        # The epoch of an assignment that takes several turns.
-        self._start: int | None = None
+        # That of the group, where its assignment takes several turns and none is computed for it.
+        self._job_epoch: int | None = None
 
     def replace(self, group: ConsumerGroup, owner: str, member_id: str, where: Current) -> Member:
         """A static member takes its predecessor's place, and stands at `where`."""
@@ -114,9 +114,9 @@ class Progress:
             groups.cancel_timers(self.group_id, self.replaced)
             groups.assigning.rename(self.group_id, self.replaced, member.member_id)
         groups.refreshed(self.group_id, moment)
-        if self._start is not None:
+        if self._job_epoch is not None:
             begin = partial(assigning.begin, groups, self.group_id)
-            groups.assigning.start(self.group_id, self._start, begin, moment)
+            groups.assigning.start(self.group_id, self._job_epoch, begin, moment)
         if member.topic_regex and member.topic_regex not in group.regexes:
             groups.deadlines.schedule((REGEX_TIMER, self.group_id), moment.now_ms)
 
@@ -179,7 +179,7 @@ class Progress:
             return present, group.target_epoch
         partitions = sum(assigning.partition_counts(groups, self._topic_names(group, member)))
         if len(group.members) + 1 + partitions > INLINE_SIZE_MAX:
-            self._start = epoch
+            self._job_epoch = epoch
             return present, group.target_epoch
         members, targets = self._members(group, member), self._targets(group, member)
         spec = assigning.snapshot(groups, group, members, targets)

@@ -96,7 +96,7 @@ class _Heartbeat:
         self._group_id = request.group_id
         self._records: list[CoordinatorRecord] = []
         # The epoch of an assignment that takes several turns, and what it is made from.
-        self._start: tuple[int, ShareGroupSpec] | None = None
+        self._job: tuple[int, ShareGroupSpec] | None = None
         self._is_refreshed = False
 
     def run(self) -> Result[Heartbeat]:
@@ -137,8 +137,8 @@ class _Heartbeat:
         groups.extend_session(group_id, member_id, moment)
         if self._is_refreshed:
             groups.refreshed(group_id, moment)
-        if self._start is not None:
-            epoch, spec = self._start
+        if self._job is not None:
+            epoch, spec = self._job
             groups.assigning.start(group_id, epoch, lambda: assign_simple(spec), moment)
         state_partitions.asked(groups, group_id, initialization, moment)
 
@@ -231,7 +231,7 @@ class _Heartbeat:
         members = {**group.members, member.member_id: member}
         spec = _spec(groups, group, members)
         if len(members) + sum(len(x) for x in spec.assignable.values()) > INLINE_SIZE_MAX:
-            self._start = (epoch, spec)
+            self._job = (epoch, spec)
             return present
         assignment = finish(assign_simple(spec))
         self._records += records.targets(self._group_id, group.targets, assignment)

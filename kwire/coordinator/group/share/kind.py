@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from kwire.coordinator.group.kinds import ListedGroup, TimerAction
 from kwire.coordinator.group.not_classic import NotClassic
+from kwire.coordinator.group.retries import again_if_refused
 from kwire.coordinator.group.share import records
 from kwire.coordinator.group.share.groups import (
     ASSIGN_TIMER,
@@ -30,10 +31,11 @@ class ShareKind(NotClassic):
     def __init__(self, groups: ShareGroups) -> None:
         self.groups = groups
         self.group_ids = groups.stored
-        self.timers: dict[str, TimerAction] = {
+        timers: dict[str, TimerAction] = {
             SESSION_TIMER: lambda key, moment: groups.session_overdue(key[1], key[2]),
             ASSIGN_TIMER: lambda key, moment: groups.assign_slice(key[1], moment),
         }
+        self.timers = again_if_refused(groups.deadlines, timers)
 
     def state_topics(self, group_id: str) -> list[tuple[str, bytes, list[int]]]:
         """(topic, id, partitions) whose state is initialized; none of a group that is unknown or

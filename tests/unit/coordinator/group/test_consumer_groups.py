@@ -1,8 +1,9 @@
 """Consumer groups of KIP-848: scripts measured on Apache Kafka 4.4, and a random model.
 
 The model: members join, heartbeat, own what they are told, leave, fall silent; topics grow; the
-shard is reloaded at any time. Nobody ever owns a partition that another one owns, and when it is
-quiet everything is assigned evenly.
+shard is reloaded at any time, and the log refuses what is written for a while. Nobody ever owns a
+partition that another one owns, and when it is quiet everything is assigned evenly at the group's
+epoch, to those who are heard and nobody else.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ from typing import Any
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from kwire.coordinator import batches
 from kwire.coordinator.group.assignment_jobs import BEGIN_AFTER_MS
 from kwire.coordinator.group.caller import Caller
-from kwire.coordinator.group.consumer import patterns
+from kwire.coordinator.group.consumer import patterns, progress
 from kwire.coordinator.group.consumer.jobs import PATTERNS_KEPT_MAX
 from kwire.coordinator.group.consumer.settings import ConsumerGroupSettings
 from kwire.coordinator.group.storage import GroupStorage
@@ -28,6 +29,7 @@ from kwire.protocol.errors import ErrorCode
 from tests.support.groups import GroupWorld
 
 CALLER = Caller(1, "client", "/127.0.0.1")
+CONSUMER_SESSION_MS = 45_000
 
 
 class FakeTopics:
@@ -386,6 +388,18 @@ class RandomConsumers(RuleBasedStateMachine):
         self.consumers = Consumers(t=5)
         self.epochs: dict[str, int] = {}
         self.owned: dict[str, dict[bytes, list[int]]] = {}
+        self.size_max = progress.INLINE_SIZE_MAX
+
+    @initialize(size_max=st.sampled_from([0, progress.INLINE_SIZE_MAX]))
+    def start(self, size_max: int) -> None:
+        """With 0 every assignment is one of a large group: a job."""
+        progress.INLINE_SIZE_MAX = size_max
+
+    def teardown(self) -> None:
+        try:
+            self.it_gets_quiet()
+        finally:
+            progress.INLINE_SIZE_MAX = self.size_max
 
     def heartbeat(self, member: str) -> None:
         owned = [
@@ -422,6 +436,11 @@ class RandomConsumers(RuleBasedStateMachine):
             self.consumers.beat(member, -1)
             del self.epochs[member], self.owned[member]
 
+    @rule(member=st.sampled_from("abcd"))
+    def fall_silent(self, member: str) -> None:
+        self.epochs.pop(member, None)
+        self.owned.pop(member, None)
+
     @rule(ms=st.sampled_from([100, 1000, 10_000, 46_000]))
     def time_passes(self, ms: int) -> None:
         self.consumers.world.loop.advance(ms)
@@ -438,15 +457,32 @@ class RandomConsumers(RuleBasedStateMachine):
         self.consumers.world.reload()
         assert self.consumers.world.shard.storage.snapshot() == before
 
+    @rule(ms=st.sampled_from([100, 1000, 46_000]))
+    def the_log_refuses_for_a_while(self, ms: int) -> None:
+        """Timers pass meanwhile; a heartbeat that is refused is sent again later."""
+        log = self.consumers.world.log
+        log.refuse = ErrorCode.NOT_ENOUGH_REPLICAS
+        self.consumers.world.loop.advance(ms)
+        log.refuse = None
+
     @rule()
     def it_gets_quiet(self) -> None:
         for _ in range(12):
             self.consumers.world.loop.advance(1000)
             for member in list(self.epochs):
                 self.heartbeat(member)
+        self.consumers.world.loop.advance(CONSUMER_SESSION_MS - 12_000)
+        for member in list(self.epochs):
+            self.heartbeat(member)
+        for _ in range(12):
+            self.consumers.world.loop.advance(1000)
+            for member in list(self.epochs):
+                self.heartbeat(member)
         group = self.consumers.world.shard.storage.consumer.groups.get("g")
-        if group is None or not self.epochs or sorted(group.members) != sorted(self.epochs):
+        assert sorted(self.epochs) == ([] if group is None else sorted(group.members))
+        if group is None or not self.epochs:
             return
+        assert group.target_epoch == group.epoch
         sizes = [sum(map(len, self.owned[member].values())) for member in self.epochs]
         assert sum(sizes) == self.consumers.topics.counts["t"]
         assert max(sizes) - min(sizes) <= 1

@@ -8,6 +8,7 @@ import pytest
 
 from kwire.coordinator.group import expiry
 from kwire.coordinator.group.storage import GroupStorage
+from kwire.pending import Pending
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
 from kwire.protocol.records.control import end_transaction_marker
@@ -78,7 +79,12 @@ def test_many_topics_are_told_to_some_shards_in_a_turn(monkeypatch: pytest.Monke
     runtime = world.coordinator.runtime
     led, written = list(range(25)), list[int]()
     monkeypatch.setattr(runtime, "partitions", lambda: led)
-    monkeypatch.setattr(runtime, "write", lambda partition, operation: written.append(partition))
+
+    def write(partition: int, operation: Any) -> Pending[None]:
+        written.append(partition)
+        return Pending.completed(None)
+
+    monkeypatch.setattr(runtime, "write", write)
     slices = []
     for _ in world.coordinator.follow_topics({"t": b"t" * 16}):
         slices.append(list(written))
@@ -90,6 +96,7 @@ def test_many_topics_are_told_to_some_shards_in_a_turn(monkeypatch: pytest.Monke
     assert sorted({each for told in slices for each in told}) == list(range(27))
     monkeypatch.undo()
     list(world.coordinator.follow_topics({"t": b"t" * 16}))
+    world.loop.run()
     assert world.offset() == -1
 
 
@@ -240,6 +247,7 @@ def test_offsets_of_an_unknown_topic_id_belong_to_the_name() -> None:
     world = GroupWorld()
     world.commit(1)
     world.follow_topics(t=b"\x01" * 16)
+    world.loop.run()
     assert world.offset() == -1
 
 

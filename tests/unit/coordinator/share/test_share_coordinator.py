@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from kwire.coordinator import loading
+from kwire.coordinator.repeated_writes import RETRY_MS
 from kwire.coordinator.share.service import ShareCoordinator
 from kwire.coordinator.share.shard import ShareCoordinatorSettings
 from kwire.pending import Pending
@@ -272,6 +273,19 @@ def test_topics_that_are_deleted_take_their_state_with_them() -> None:
     left = [key for states, *_ in hard_state(world.coordinator) for key in states]
     assert [key.topic_id for key in left] == [b"a" * 16]
     assert hard_state(world.reloaded()) == hard_state(world.coordinator)
+
+
+def test_state_of_deleted_topics_goes_when_that_was_refused_at_first() -> None:
+    """It stayed: a topic is deleted once."""
+    world = World(partitions=1)
+    initialized(world)
+    world.log.refuse = ErrorCode.NOT_ENOUGH_REPLICAS
+    world.coordinator.topics_deleted([b"a" * 16])
+    world.loop.advance(3 * RETRY_MS)
+    world.log.refuse = None
+    assert hard_state(world.coordinator)[0][0]
+    world.loop.advance(RETRY_MS)
+    assert not hard_state(world.coordinator)[0][0]
 
 
 def test_what_is_not_led_here_is_not_coordinated_here() -> None:

@@ -15,6 +15,7 @@ from tests.support.coordinators import ManualLoop
 
 Partition = tuple[str, int]
 A0, A1, B0 = ("a", 0), ("a", 1), ("b", 0)
+TWO = (("t", 7), ("u", 8))
 
 
 class World:
@@ -133,6 +134,50 @@ def test_a_request_that_is_lost_is_sent_again(world: World) -> None:
         assert len(world.sent) == sent + 1
     world.answer((A1, ErrorCode.NONE))
     assert world.completed == [prepared]
+
+
+def test_what_an_answer_does_not_mention_is_sent_again(world: World) -> None:
+    """A request that fails as a whole is answered without a marker: the transaction hung."""
+    prepared = world.start(A1, B0)
+    world.sent[-1][2].complete(m.WriteTxnMarkersResponse())
+    world.loop.advance(1000)
+    assert asked(world.sent[-1][1]) == [A1, B0]
+    world.answer((A1, ErrorCode.NONE))
+    world.loop.advance(1000)
+    assert asked(world.sent[-1][1]) == [B0]
+    assert world.completed == []
+    world.answer((B0, ErrorCode.NONE))
+    assert world.completed == [prepared]
+
+
+def test_answers_are_those_of_their_producers_in_whatever_order(world: World) -> None:
+    """Apache Kafka answers a request's markers by producer, not in their order."""
+    first, second = (Prepared(name, number, 3, True, (A1,), 2) for name, number in TWO)
+    for prepared in (first, second):
+        world.sender.start(prepared, coordinator_epoch=5)
+    world.loop.run()
+    shape = m.WriteTxnMarkersResponse
+    codes = {8: ErrorCode.NONE, 7: ErrorCode.NOT_LEADER_OR_FOLLOWER}
+    markers = [
+        shape.WritableTxnMarkerResult(
+            producer_id=producer_id,
+            topics=[
+                shape.WritableTxnMarkerTopicResult(
+                    name="a",
+                    partitions=[
+                        shape.WritableTxnMarkerPartitionResult(
+                            partition_index=1, error_code=int(code)
+                        )
+                    ],
+                )
+            ],
+        )
+        for producer_id, code in codes.items()
+    ]
+    world.sent[-1][2].complete(shape(markers=markers))
+    assert world.completed == [second]
+    world.loop.advance(1000)
+    assert [x.producer_id for x in world.sent[-1][1].markers] == [first.producer_id]
 
 
 def test_a_partition_without_a_leader_is_waited_for_and_one_that_is_gone_is_not(
