@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from kwire.api import fetch
+from kwire.log.partition import lookups
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
 from kwire.replica import bounded_read, delayed_read
@@ -57,6 +58,9 @@ class Slicing:
         for module in (bounded_read, delayed_read):
             self._monkeypatch.setattr(module, "SLICE_PARTITIONS", partitions)
         self._monkeypatch.setattr(fetch, "SLICE_PARTITIONS", partitions)
+        for module in (bounded_read, fetch):
+            self._monkeypatch.setattr(module, "SLICE_BYTES", 500 if is_on else NONE_LEFT)
+        self._monkeypatch.setattr(sliced_response, "PIECE_BYTES_MIN", 200)
         self._monkeypatch.setattr(sliced_response, "JOINED_BYTES_MAX", 100 if is_on else 1 << 20)
 
 
@@ -160,3 +164,34 @@ def test_an_unknown_isolation_level_is_refused(client: WireClient, slicing: Slic
         slicing.set(is_on)
         answers.append(client.call(_request(_asked(None), isolation_level=7), 12))
     assert answers[0] == answers[1]
+
+
+@pytest.mark.parametrize(
+    ("fault", "code", "partition_codes"),
+    [
+        (OSError(5, "the disk"), ErrorCode.NONE, {0, int(ErrorCode.KAFKA_STORAGE_ERROR)}),
+        (RuntimeError("a fault"), ErrorCode.UNKNOWN_SERVER_ERROR, set()),
+    ],
+)
+@pytest.mark.parametrize("is_on", [False, True])
+def test_a_read_that_raises_is_answered(
+    client: WireClient,
+    slicing: Slicing,
+    monkeypatch: pytest.MonkeyPatch,
+    fault: Exception,
+    code: ErrorCode,
+    partition_codes: set[int],
+    is_on: bool,
+) -> None:
+    def failing(*asked: object) -> object:
+        raise fault
+
+    slicing.set(is_on)
+    request = _request(_asked(None)[:3], isolation_level=1)
+    with monkeypatch.context() as patched:
+        patched.setattr(lookups, "aborted_transactions", failing)
+        answered = client.call(request, 12)
+    codes = {part.error_code for topic in answered.responses for part in topic.partitions}
+    assert answered.error_code == code
+    assert codes - {int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)} == partition_codes
+    assert client.call(request, 12).error_code == ErrorCode.NONE, "the connection goes on"
