@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 from kwire.api import fetch
+from kwire.api.shared.fetched_topics import FetchedTopics, answer_of
 from kwire.log.partition import lookups
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
 from kwire.replica import bounded_read, delayed_read
+from kwire.replica.reading import ReadResult
 from kwire.server import sliced_response
 from kwire.server.sliced_response import SlicedResponse
 from kwire.testing.cluster import NodeInThread
@@ -195,3 +197,44 @@ def test_a_read_that_raises_is_answered(
     assert answered.error_code == code
     assert codes - {int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)} == partition_codes
     assert client.call(request, 12).error_code == ErrorCode.NONE, "the connection goes on"
+
+
+@pytest.mark.parametrize("slices", [1, 3])
+def test_records_of_an_answer_are_not_copied(slices: int) -> None:
+    """Those of a topic that goes on in the next slice neither."""
+    response = m.FetchResponse()
+    sliced = SlicedResponse(response, "responses", 12)
+    topics = FetchedTopics(sliced)
+    large = [bytes([at]) * sliced_response.JOINED_BYTES_MAX for at in range(6)]
+    for at, records in enumerate(large):
+        result = ReadResult(1, 1, 0, None, [records], len(records))
+        topics.add("t", answer_of(at, result))
+        if at % 2 and slices > 1:
+            topics.end_slice()
+    topics.end()
+    parts = sliced.encode_parts(12)
+    assert [any(part is records for part in parts) for records in large] == [True] * 6
+    (topic,) = sliced.decoded().responses
+    assert [bytes(each.records) for each in topic.partitions] == large
+
+
+def test_a_slice_of_the_answer_ends_with_its_bytes_too(
+    client: WireClient, slicing: Slicing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slicing.set(True)
+    counts = []
+    end_slice = FetchedTopics.end_slice
+
+    def counted(topics: FetchedTopics) -> None:
+        counts.append(1)
+        end_slice(topics)
+
+    monkeypatch.setattr(FetchedTopics, "end_slice", counted)
+    monkeypatch.setattr(fetch, "SLICE_PARTITIONS", 20)
+    request = _request(_asked(None))
+    client.call(request, 12)
+    by_bytes = len(counts)
+    counts.clear()
+    monkeypatch.setattr(fetch, "SLICE_BYTES", NONE_LEFT)
+    client.call(request, 12)
+    assert 0 < len(counts) < by_bytes
