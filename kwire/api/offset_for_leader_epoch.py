@@ -47,6 +47,11 @@ def handle(
     return m.OffsetForLeaderEpochResponse(topics=list(answers))
 
 
+def error_response(context: RequestContext, error: KafkaError) -> Disconnect:
+    """Nothing in the response can carry an error of the whole request."""
+    return DISCONNECT
+
+
 def _answers(
     context: RequestContext, request: m.OffsetForLeaderEpochRequest
 ) -> Iterator[TopicAnswer]:
@@ -68,11 +73,6 @@ def _answers(
                 answer.error_code = int(error.code)
             entry.partitions.append(answer)
         yield entry
-
-
-def error_response(context: RequestContext, error: KafkaError) -> Disconnect:
-    """Nothing in the response can carry an error of the whole request."""
-    return DISCONNECT
 
 
 def _look_up(context: RequestContext, topic: str, asked: Asked) -> tuple[int, int]:

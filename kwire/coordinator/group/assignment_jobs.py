@@ -28,6 +28,8 @@ class Job(NamedTuple):
 
     epoch: int
     begin: Callable[[], Assigning]
+    # member in the assignment -> the id that it has by now
+    renamed: dict[str, str]
     # None until the first slice
     steps: Assigning | None = None
     result: Assignment | None = None
@@ -75,9 +77,20 @@ class AssignmentJobs:
         if self.is_running(group_id, epoch):
             return
         waiting = self._jobs.get(group_id)
-        self._jobs[group_id] = Job(epoch, begin)
+        self._jobs[group_id] = Job(epoch, begin, {})
         if waiting is None or waiting.steps is not None:
             self._deadlines.schedule((self._timer, group_id), moment.now_ms + BEGIN_AFTER_MS)
+
+    def rename(self, group_id: str, before: str, after: str) -> None:
+        """A static member came back as another one, which changes no epoch: what is assigned to its
+        predecessor is its own."""
+        job = self._jobs.get(group_id)
+        if job is None or job.steps is None:
+            return
+        for member_id, present in job.renamed.items():
+            if present == before:
+                job.renamed[member_id] = after
+        job.renamed[before] = after
 
     def forget(self, group_id: str) -> None:
         self._jobs.pop(group_id, None)
@@ -102,7 +115,7 @@ class AssignmentJobs:
         steps = job.steps
         if steps is None:
             steps = job.begin()
-            self._jobs[group_id] = job._replace(steps=steps)
+            job = self._jobs[group_id] = job._replace(steps=steps)
         try:
             next(steps)
         except StopIteration as finished:
@@ -127,11 +140,16 @@ class AssignmentJobs:
             at_ms = moment.now_ms + int(len(written) == len(result))
             self._deadlines.schedule((self._timer, group_id), at_ms)
             return Result()
-        changed = [
-            written[member_id]
-            for member_id, partitions in result.items()
-            if targets.get(member_id) != partitions
-        ]
+        changed: list[tuple[CoordinatorRecord, Encoded]] = []
+        for member_id, partitions in result.items():
+            present = job.renamed.get(member_id, member_id)
+            if targets.get(present) == partitions:
+                continue
+            if present == member_id:
+                changed.append(written[member_id])
+            else:
+                record = self._target_record(group_id, present, partitions)
+                changed.append((record, batches.encode(record)))
         epoch = self._epoch_record(group_id, job.epoch, moment.wall_ms)
         return Result(
             [*(record for record, _ in changed), epoch],

@@ -56,6 +56,8 @@ class Follower:
         self._next: Pending[None] | None = None
         self._aging: Timer | None = None
         self._is_old = False
+        self._again: State | None = None
+        """What is read from the beginning again; until it is whole, `state` holds."""
         self.state = State()
         self.is_loaded = False
         """Whether `state` has been at the end of the topic: of what was read so far something may
@@ -86,9 +88,12 @@ class Follower:
 
     def _begin(self, refresh: _Refresh) -> None:
         topic_id = self._source.topic_id()
-        if topic_id != self._topic_id or self._is_old:
+        if topic_id != self._topic_id:
             self._topic_id = topic_id
             self._anew(0)
+        elif self._is_old:
+            self._is_old = False
+            self._next_offset, self._again = 0, State()
         if topic_id is None:
             self._ended(refresh)
         else:
@@ -97,6 +102,7 @@ class Follower:
     def _anew(self, offset: int) -> None:
         self._next_offset = offset
         self._is_old = False
+        self._again = None
         self.state = State()
         self.is_loaded = False
 
@@ -144,17 +150,20 @@ class Follower:
         self._read(refresh)
 
     def _replay(self, buffer: Buffer) -> None:
+        state = self.state if self._again is None else self._again
         for position, header in iterate_headers(buffer):
             if not header.is_control:
                 for records in iterate_batch(buffer, position, header):
                     for record in records:
                         if record.offset >= self._next_offset:
                             key, value = record.key, record.value
-                            self.state.replay(key, value, record.timestamp)
+                            state.replay(key, value, record.timestamp)
             self._next_offset = max(self._next_offset, header.last_offset + 1)
 
     def _ended(self, refresh: _Refresh) -> None:
         self.is_loaded = True
+        if self._again is not None:
+            self.state, self._again = self._again, None
         if self._aging is not None:
             self._aging.cancel()
         self._aging = self._scheduler.call_later(UNREAD_MS_MAX, self._grow_old)

@@ -48,9 +48,12 @@ def free_adjacent_ports() -> int:
 
 
 def _binds(one: socket.socket, port: int) -> bool:
+    """Whether a port can be had. OSError where the system has none of its own choice."""
     try:
         one.bind((HOST, port))
     except OSError:
+        if not port:
+            raise
         return False
     return True
 

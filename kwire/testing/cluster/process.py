@@ -68,6 +68,7 @@ class ServeProcess:
         """Start it; `wait_ready` waits."""
         assert not self.is_running, f"{self.name} is running"
         self._close_output()
+        self._end_guard()  # of one that was paused, and was killed by somebody else
         self._output = b""
         self._is_paused = False
         with self.log_path.open("ab") as log:
@@ -167,6 +168,12 @@ class ServeProcess:
             guard.kill()
             guard.communicate()
 
+    def leave(self) -> None:
+        """Of a fork: let go of what the process ends with, which is its starter's."""
+        for one in (self._process, self._guard):
+            if one is not None and one.stdin is not None:
+                one.stdin.close()
+
     def close(self) -> None:
         """Kill what runs, forget a log that was temporary."""
         self.kill()
@@ -231,4 +238,12 @@ def running() -> list[ServeProcess]:
     return sorted(_running, key=lambda one: one.name)
 
 
+def _leave_all() -> None:
+    """A fork may outlive us, and would keep the pipes open."""
+    for one in running():
+        one.leave()
+
+
 _running: weakref.WeakSet[ServeProcess] = weakref.WeakSet()
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_leave_all)

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from kwire.testing import Broker, BrokerFailed, Cluster, wait_until
+from kwire.testing.cluster.process import ServeProcess
 
 THREADS = 8
 
@@ -135,6 +136,41 @@ pathlib.Path("ready.new").rename("ready")
 threading.Event().wait(60)
 """
 
+FORKED = """
+import os
+import pathlib
+import threading
+
+from kwire.testing import Broker
+
+broker = Broker(process=True, directory="data").start()
+if os.fork() == 0:
+    threading.Event().wait(60)
+    os._exit(0)
+pathlib.Path("ready.new").write_text(broker.bootstrap)
+pathlib.Path("ready.new").rename("ready")
+threading.Event().wait(60)
+"""
+
+
+def test_a_fork_of_a_test_process_that_is_killed_keeps_no_broker(tmp_path: Path) -> None:
+    """It had the pipe with which the broker ends, as pools of processes have it."""
+    process = subprocess.Popen(
+        [sys.executable, "-W", "ignore", "-c", FORKED],
+        cwd=tmp_path,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        start_new_session=True,
+    )
+    try:
+        wait_until((tmp_path / "ready").exists, "the broker runs", timeout_s=60)
+        process.kill()
+        process.wait(60)
+        host, _, port = (tmp_path / "ready").read_text().rpartition(":")
+        wait_until(lambda: _is_refused((host, int(port))), "the broker is gone", timeout_s=30)
+        os.killpg(process.pid, 0)  # the fork is there
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+
 
 @pytest.mark.parametrize(
     ("made", "paused"),
@@ -168,6 +204,25 @@ def test_a_test_process_that_is_killed_leaves_no_broker_behind(
         broker = Broker(directory=tmp_path / "data")
         with wait_until(lambda: _started(broker), "its directory is free", timeout_s=30):
             assert broker.topic("t").values() == [b"a"]
+
+
+def test_a_paused_process_that_somebody_else_kills_is_not_what_the_next_pause_guards() -> None:
+    """Its guard stayed: it would have killed whoever has the number by then, and nobody else."""
+    one = ServeProcess("one", is_supervised=True)
+    command = [sys.executable, "-c", "import sys; sys.stdin.read()"]
+    guards = []
+    try:
+        for _ in range(2):
+            one.start(command)
+            one.pause()
+            assert one._guard is not None
+            assert one._guard.args[-1] == str(one.pid)  # type: ignore[index]
+            guards.append(one._guard)
+            os.kill(one.pid, signal.SIGKILL)
+            one.wait()
+    finally:
+        one.close()
+    assert [guard.poll() is None for guard in guards] == [False, False]
 
 
 def _started(broker: Broker) -> Broker | None:

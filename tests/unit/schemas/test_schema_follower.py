@@ -94,6 +94,32 @@ def test_a_topic_that_was_not_read_for_long_is_read_from_its_beginning() -> None
     assert world.subjects() == ["kept", "new"]
 
 
+def test_what_is_known_holds_while_a_topic_is_read_from_its_beginning_again() -> None:
+    """All records were refused once nobody had sent any for an hour and the topic had no leader."""
+    world = World()
+    for number in range(7):
+        world.topic.add(f"s{number}-value", 1, number + 1)
+    world.topic.add("t-value", 1, 1)
+    world.refresh()
+    world.turns.time_out()
+    world.topic.failure = KafkaError(ErrorCode.LEADER_NOT_AVAILABLE)
+    assert code_of(world.refresh()) is ErrorCode.REQUEST_TIMED_OUT
+    assert world.check([GOOD]).error() is None
+    world.topic.values[0] = (b"", None)
+    world.topic.failure, world.topic.held = None, []
+    again = world.follower.refresh()
+    world.topic.held.pop(0)()
+    world.turns.turn()
+    assert not again.done  # there are more pages
+    assert world.check([GOOD]).error() is None
+    assert "s0-value" in world.subjects()
+    held, world.topic.held = world.topic.held, None
+    held.pop(0)()
+    world.turns.turn()
+    assert again.done
+    assert sorted(world.subjects()) == [*(f"s{number}-value" for number in range(1, 7)), "t-value"]
+
+
 @pytest.mark.parametrize("how", ["error", "silence"])
 def test_what_cannot_be_read_is_told_to_all_and_tried_again(how: str) -> None:
     world = World()

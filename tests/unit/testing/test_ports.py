@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import pathlib
 import socket
+from collections.abc import Callable
 
 import pytest
 
@@ -35,3 +37,25 @@ def test_the_system_chooses_where_it_does_not_tell_or_leaves_few(
     for port in (*ports.free_ports(3), ports.free_adjacent_ports()):
         with socket.socket() as one:
             one.bind((ports.HOST, port))
+
+
+class Refusing(socket.socket):
+    """Of a machine that has no port left, or none for us."""
+
+    bound = 0
+
+    def bind(self, address: object) -> None:
+        Refusing.bound += 1
+        assert Refusing.bound < 1000, "the search does not end"
+        raise OSError(errno.EADDRNOTAVAIL, "Cannot assign requested address")
+
+
+@pytest.mark.parametrize("search", [lambda: ports.free_ports(2), ports.free_adjacent_ports])
+def test_a_machine_without_a_port_is_an_error_and_no_search_without_end(
+    search: Callable[[], object], outgoing: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outgoing.write_text("32768 60999")
+    monkeypatch.setattr(Refusing, "bound", 0)
+    monkeypatch.setattr(ports.socket, "socket", Refusing)
+    with pytest.raises(OSError, match="Cannot assign requested address"):
+        search()

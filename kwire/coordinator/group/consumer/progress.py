@@ -112,6 +112,7 @@ class Progress:
         groups, moment = self._groups, self._moment
         if self.replaced is not None:
             groups.cancel_timers(self.group_id, self.replaced)
+            groups.assigning.rename(self.group_id, self.replaced, member.member_id)
         groups.refreshed(self.group_id, moment)
         if self._start is not None:
             begin = partial(assigning.begin, groups, self.group_id)

@@ -47,7 +47,7 @@ class RegistrySettings(NamedTuple):
 
 class SchemaTopic:
     """See the module. `registry` is what the topic says so far, of another object once the topic
-    was made anew; RegistryError from everything that asks."""
+    was made anew or read again; RegistryError from everything that asks."""
 
     def __init__(self, settings: RegistrySettings) -> None:
         self.settings = settings
@@ -57,6 +57,8 @@ class SchemaTopic:
         self.journal: list[Written] | None = None
         """What is read from now on, for who wants to know whether it wrote something."""
         self._caught_up_s = math.inf
+        self._again: Registry | None = None
+        """What is read from the beginning again; until it is whole, `registry` holds."""
         self.topic_id = b""
         """Of the topic that was read; empty while there is none."""
         self._reading = asyncio.Lock()
@@ -97,7 +99,7 @@ class SchemaTopic:
         fetcher = Fetcher(cluster, wait_ms=0)
         end = -1
         # Who wants to know what was written from now on does not go back.
-        is_old = self._is_old(cluster) and self.journal is None
+        is_old = self._is_old(cluster) and self.journal is None and self._again is None
         while True:
             try:
                 await self._know(cluster)
@@ -120,12 +122,14 @@ class SchemaTopic:
                 continue  # its leader has moved
             if is_old:
                 is_old = False
-                self.registry, self.position = Registry(), 0
+                self._again, self.position = Registry(), 0
             end = max(end, part.high_watermark) if end < 0 else end
             await self._replay(part.records)
             self.position = max(self.position, part.next_offset)
             if self.position >= end:
                 self._caught_up_s = cluster.loop.time()
+                if self._again is not None:
+                    self.registry, self._again = self._again, None
                 return
 
     async def _know(self, cluster: Cluster) -> None:
@@ -152,13 +156,14 @@ class SchemaTopic:
             logger.warning("topic %s was made anew: it is read again", self.settings.topic)
         self.topic_id = topic_id
         self.position = position
-        self.registry = Registry()
+        self.registry, self._again = Registry(), None
 
     async def _replay(self, records: list[Record]) -> None:
+        registry = self.registry if self._again is None else self._again
         for at, record in enumerate(records):
             if record.offset < self.position:
                 continue
-            why = self.registry.replay(record.key, record.value, record.timestamp)
+            why = registry.replay(record.key, record.value, record.timestamp)
             if why:
                 self._log_passed_over(record.offset, why)
             if self.journal is not None and record.key is not None:

@@ -3,6 +3,7 @@ once had held it for 56 ms, and each heartbeat had looked at all members."""
 
 from __future__ import annotations
 
+import heapq
 import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -144,3 +145,31 @@ def test_a_static_member_that_comes_back_with_its_own_id_is_counted_once() -> No
     assert consumers.group().name_readers == {"t": 1, "u": 2}
     assert consumers.beat("s2", -1).member_epoch == -1
     assert consumers.group().name_readers == {"t": 1, "u": 1}
+
+
+@pytest.mark.parametrize("stage", ["begin", "result", "written"])
+def test_a_static_member_that_comes_back_during_an_assignment_has_what_is_its_own(
+    stage: str,
+) -> None:
+    """Its epoch does not change: half of the partitions went to the member that it had been, and it
+    kept all of them, so that the others waited for theirs until the next epoch."""
+    consumers = Consumers(t=INLINE_SIZE_MAX)
+    first = consumers.join("s1", instance_id="i")
+    consumers.world.loop.advance(5000)
+    consumers.beat("s1", first.member_epoch, topic_partitions=[])
+    assert consumers.beat("s1", -2, instance_id="i").member_epoch == -2
+    consumers.join("m2")
+    jobs, loop = consumers.world.shard.consumer.groups.assigning._jobs, consumers.world.loop
+    while not getattr(jobs["g"], stage):
+        when_s, _, handle = heapq.heappop(loop._due)
+        loop.now_ms = max(loop.now_ms, round(when_s * 1000))
+        if handle.callback is not None:
+            handle.callback()
+    for member_id in ("s1b", "s1c"):
+        assert consumers.join(member_id, instance_id="i").error_code == ErrorCode.NONE
+        assert consumers.beat(member_id, -2, instance_id="i").member_epoch == -2
+    loop.advance(BEGIN_AFTER_MS + 10)
+    group = consumers.group()
+    assert group.target_epoch == group.epoch
+    counts = {member: sum(map(len, x.values())) for member, x in group.targets.items()}
+    assert counts == {"s1c": INLINE_SIZE_MAX // 2, "m2": INLINE_SIZE_MAX // 2}
