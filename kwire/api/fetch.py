@@ -29,7 +29,7 @@ from kwire.log.types import COMMITTED, HIGH_WATERMARK, ISOLATION_LEVELS, LOG_END
 from kwire.pending import Answer, Pending
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
-from kwire.replica.bounded_read import ReadTarget
+from kwire.replica.bounded_read import SLICE_BYTES, ReadTarget, nothing
 from kwire.replica.delayed_read import DelayedRead
 from kwire.replica.reading import ReadLimits, ReadResult
 from kwire.security.acl import Operation, ResourceType
@@ -74,7 +74,7 @@ FOLLOWERS_FROM = 11
 CONSUMER = -1
 FULL_EPOCHS = (INITIAL_EPOCH, FINAL_EPOCH)
 SLICE_PARTITIONS = 200
-"""A slice is about 2 ms. A fetch of fewer partitions is answered at once."""
+"""A fetch of no more partitions is answered at once. A slice ends with SLICE_BYTES too."""
 
 Response: TypeAlias = m.FetchResponse | SlicedResponse
 
@@ -159,7 +159,8 @@ class _Fetch:
             self._add(partition, refused)
         if self._targets and self._request.isolation_level not in ISOLATION_LEVELS:
             return self._invalid(asked)
-        read = DelayedRead(self._context.parts.read_context, self._targets, limits, self._finish)
+        context = self._context.parts.read_context
+        read = DelayedRead(context, self._targets, limits, self._finish, None, self._failed)
         read.start()
         if self._response is not None:
             return self._response
@@ -184,7 +185,9 @@ class _Fetch:
         parts = self._context.parts
         if len(targets) > SLICE_PARTITIONS:
             self._slices = parts.slices
-        read = DelayedRead(parts.read_context, targets, limits, self._finish, self._slices)
+        read = DelayedRead(
+            parts.read_context, targets, limits, self._finish, self._slices, self._failed
+        )
         self._work = read
         deadline.callback = read.expired
         read.go_on(deadline, order)
@@ -229,13 +232,20 @@ class _Fetch:
 
     def _run(self, slices: Slices, work: Iterator[None]) -> None:
         """What fails in it is what becomes of the request."""
-        self._work = done = slices.run(work, _nothing)
+        self._work = done = slices.run(work, nothing)
         done.add_done_callback(self._ended)
 
     def _ended(self, work: Pending[None]) -> None:
         error = work.error()
-        if error is not None and self._pending is not None:
-            self._pending.fail(error)
+        if error is not None:
+            self._failed(error)
+
+    def _failed(self, error: Exception) -> None:
+        """What is no error of a partition is one of the request; of an answer that was given it is
+        the caller's."""
+        self._work = None
+        if self._pending is None or not self._pending.fail(error):
+            raise error
 
     def _look_up_in_slices(
         self, asked: list[SessionPartition] | None, pending: Pending[Response]
@@ -261,7 +271,9 @@ class _Fetch:
             pending.complete(self._invalid(asked))
             return
         context = self._context.parts.read_context
-        self._work = read = DelayedRead(context, self._targets, limits, self._finish, self._slices)
+        self._work = read = DelayedRead(
+            context, self._targets, limits, self._finish, self._slices, self._failed
+        )
         read.start()
 
     def _answer_in_slices(self, pending: Pending[Response]) -> Iterator[None]:
@@ -269,13 +281,20 @@ class _Fetch:
         response = m.FetchResponse()
         sliced = SlicedResponse(response, "responses", self._context.api_version)
         topics = FetchedTopics(sliced)
-        for at, part in enumerate(self._parts_in_order()):
-            if at and at % SLICE_PARTITIONS == 0:
+        count = size_bytes = 0
+        for part in self._parts_in_order():
+            if count >= SLICE_PARTITIONS or size_bytes >= SLICE_BYTES:
+                count = size_bytes = 0
                 topics.end_slice()
                 yield
+            count += 1
             answer = self._answer_to(part)
             if answer is not None:
                 topics.add(part.request.topic, answer)
+            result = part.result
+            if result.buffers:
+                size_bytes += result.size_bytes
+                result.buffers = None  # the answer has them, until it is encoded
         topics.end()
         self._complete(response, topics.is_empty)
         pending.complete(sliced)
@@ -565,10 +584,6 @@ def _replica_id(context: RequestContext, request: m.FetchRequest) -> int:
     if context.api_version >= REPLICA_STATE_FROM:
         return request.replica_state.replica_id
     return request.replica_id
-
-
-def _nothing() -> None:
-    """The result of work in slices that has none."""
 
 
 def _is_named(refused: _Refused) -> bool:

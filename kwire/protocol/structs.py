@@ -285,12 +285,16 @@ class Message(Struct):
         """Elements of an array of this message, as `encode_around` takes them; raises as
         `encode_parts`. An array within the elements of an array is named by both:
         `groups.topics`."""
-        if not elements:
-            return b""
-        encode = cls._array_encoder(True, array, version)
+        return b"".join(cls.encode_element_parts(array, elements, version))
+
+    @classmethod
+    def encode_element_parts(cls, array: str, elements: Sequence[Struct], version: int) -> Parts:
+        """As `encode_elements` and `encode_parts`: `records` are not copied."""
         parts: Parts = []
-        encode(elements, parts)
-        return b"".join(parts)
+        if elements:
+            encode = cls._array_encoder(True, array, version)
+            encode(elements, parts)
+        return parts
 
     def encode_around(self, array: str, elements: tuple[int, bytes], version: int) -> bytes:
         """The message as bytes, with (count, encoded) as the elements of an array of it."""
@@ -303,22 +307,20 @@ class Message(Struct):
         self, array: str, count: int, elements: Sequence[Buffer], version: int
     ) -> Parts:
         """As `encode_around` and `encode_parts`: pieces of what is encoded are not copied."""
-        encode = self._array_encoder(False, array, version)
-        parts: Parts = []
-        place = bytearray()
-        encode(self, parts, count, place)
-        at = next(at for at, part in enumerate(parts) if part is place)
-        return [*parts[:at], *elements, *parts[at + 1 :]]
+        return self.encode_element_parts_around(array, self, count, elements, version)
 
     @classmethod
-    def encode_element_around(
-        cls, array: str, element: Struct, elements: tuple[int, bytes], version: int
-    ) -> bytes:
-        """The element that has an array which is named by both, as `encode_elements` gives it."""
+    def encode_element_parts_around(
+        cls, array: str, element: Struct, count: int, elements: Sequence[Buffer], version: int
+    ) -> Parts:
+        """The element that has an array which is named by both, as `encode_element_parts` gives
+        it; what is encoded of its own is not copied."""
         encode = cls._array_encoder(False, array, version)
         parts: Parts = []
-        encode(element, parts, *elements)
-        return b"".join(parts)
+        place = bytearray()
+        encode(element, parts, count, place)
+        at = next(at for at, part in enumerate(parts) if part is place)
+        return [*parts[:at], *elements, *parts[at + 1 :]]
 
     @classmethod
     def _array_encoder(cls, of_elements: bool, array: str, version: int) -> Callable[..., None]:

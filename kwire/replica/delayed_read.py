@@ -7,8 +7,8 @@ count before the last stable offset has moved.
 
 With `slices` a read of many partitions holds the loop for some of them at a time. Each is read as
 it is in its turn, as Apache Kafka's threads read one partition after another while others write. So
-it is looked at once more when the wait begins to listen to it: what has moved since it was read is
-read anew.
+it listens to each from the turn on in which it was read, while it seems that it has to wait: what
+arrives before the wait counts as what arrives within it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from kwire.replica.bounded_read import (
     BoundedRead,
     ReadTarget,
     Request,
-    raise_error,
+    nothing,
 )
 from kwire.replica.partition import LeaderQuota, Partition, ReplicaSelector
 from kwire.replica.reading import ReadLimits, ReadResult
@@ -80,7 +80,8 @@ class ReadContext:
 
 class DelayedRead(Generic[Request]):
     """A read from its beginning to its end. `start()`; then `done()` is called, maybe before it
-    returns, and every target has its result."""
+    returns, and every target has its result. `failed(error)` is called instead where reading raises
+    what is no error of a partition (without it, that is raised wherever the read goes on)."""
 
     __slots__ = (
         "_arrived_bytes",
@@ -88,7 +89,10 @@ class DelayedRead(Generic[Request]):
         "_context",
         "_deadline",
         "_done",
+        "_failed",
+        "_is_due",
         "_limits",
+        "_order",
         "_read",
         "_slices",
         "_targets",
@@ -103,15 +107,19 @@ class DelayedRead(Generic[Request]):
         limits: ReadLimits,
         done: Callable[[], None],
         slices: Slices | None = None,
+        failed: Callable[[Exception], None] | None = None,
     ) -> None:
         self._context = context
         self._slices = slices
         self._targets = targets
         self._limits = limits
         self._done = done
+        self._failed = failed
         self._deadline: Timer | None = None
         self._read: BoundedRead[Request] | None = None
-        self._waits = False
+        self._waits = False  # it listens
+        self._is_due = False  # there was enough before all was read
+        self._order = 0
         self._arrived_bytes = 0
         # How much more of a partition counts.
         self._bytes_allowed: dict[Partition, int] | None = None
@@ -120,7 +128,8 @@ class DelayedRead(Generic[Request]):
 
     def start(self) -> None:
         """Read once, and wait if that is not enough."""
-        self._begin_read(self._first_read)
+        begins_wait = self._slices is not None and self._limits.wait_ms > 0
+        self._begin_read(self._first_read, self._taken if begins_wait else None)
 
     def go_on(self, deadline: Timer, order: int) -> None:
         """As `start`, of a read that has found nothing, as its targets say, and has waited since:
@@ -129,6 +138,7 @@ class DelayedRead(Generic[Request]):
         self._begin_listening()
         self._listen(self._targets, order)
         for target in self._targets:
+            target.result = UNREAD
             target.partition.is_in_order = False
 
     def cancel(self) -> None:
@@ -139,7 +149,11 @@ class DelayedRead(Generic[Request]):
             self._read.cancel()
             self._read = None
 
-    def _begin_read(self, done: Callable[[BoundedRead[Request]], None]) -> None:
+    def _begin_read(
+        self,
+        done: Callable[[BoundedRead[Request]], None],
+        taken: Callable[[int, int], None] | None = None,
+    ) -> None:
         limits, context = self._limits, self._context
         self._read = read = BoundedRead(
             self._targets,
@@ -148,8 +162,16 @@ class DelayedRead(Generic[Request]):
             context.selector if limits.rack else None,
             context.quota if limits.replica_id >= 0 else None,
             self._slices,
+            failed=self._ended_by,
+            taken=taken,
         )
         read.run()
+
+    def _ended_by(self, error: Exception) -> None:
+        self.cancel()
+        if self._failed is None:
+            raise error
+        self._failed(error)
 
     def _first_read(self, read: BoundedRead[Request]) -> None:
         self._read = None
@@ -162,21 +184,37 @@ class DelayedRead(Generic[Request]):
             or read.ends_wait
             or read.total_bytes >= limits.bytes_min
         ):
+            if self._waits:
+                self._stop_waiting()
             self._done()
             return
-        self._arrived_bytes = read.total_bytes
-        self._wait()
-
-    def _wait(self) -> None:
-        limits, context = self._limits, self._context
-        order = context.begin_wait()
-        self._deadline = context.deadlines.add(limits.wait_ms, self.expired)
-        self._begin_listening()
+        self._arrived_bytes += read.total_bytes
+        if self._is_due or self._arrived_bytes >= limits.bytes_min:
+            self._read_again()
+            return
+        self._deadline = self._context.deadlines.add(limits.wait_ms, self.expired)
         if self._slices is None:
+            order = self._context.begin_wait()
+            self._begin_listening()
             self._listen(self._targets, order)
+            self._forget(self._targets)
         else:
-            work = self._slices.run(self._listen_in_slices(order), lambda: None)
-            work.add_done_callback(raise_error)
+            self._slices.run(self._forget_in_slices(), nothing)
+
+    def _taken(self, begin: int, end: int) -> None:
+        """In slices: these are read. A read that is enough already does not listen."""
+        read, limits = self._read, self._limits
+        assert read is not None
+        if read.ends_wait or read.total_bytes >= limits.bytes_min:
+            return
+        if not self._waits:
+            self._order = self._context.begin_wait()
+            self._begin_listening()
+        some = self._targets[begin:end]
+        self._listen(some, self._order)
+        for target in some:
+            # Others have begun to wait since, who hear after it.
+            target.partition.is_in_order = False
 
     def _begin_listening(self) -> None:
         limits = self._limits
@@ -187,7 +225,7 @@ class DelayedRead(Generic[Request]):
         self._waits = True
 
     def _listen(self, targets: Sequence[ReadTarget[Request]], order: int) -> None:
-        """Hear of what happens in these partitions. What was read is of no use any more."""
+        """Hear of what happens in these partitions, from now on, behind what was read of them."""
         for target in targets:
             partition, result = target.partition, target.result
             partition.data_listeners[self] = order
@@ -196,42 +234,20 @@ class DelayedRead(Generic[Request]):
             if self._bytes_allowed is not None:
                 allowed = max(0, target.request.partition_bytes_max - result.counted_bytes)
                 self._bytes_allowed.setdefault(partition, allowed)
+
+    @staticmethod
+    def _forget(targets: Sequence[ReadTarget[Request]]) -> None:
+        """What was read is of no use any more."""
+        for target in targets:
             target.result = UNREAD
 
-    def _listen_in_slices(self, order: int) -> Iterator[None]:
+    def _forget_in_slices(self) -> Iterator[None]:
         targets = self._targets
         for begin in range(0, len(targets), SLICE_PARTITIONS):
-            if begin:
-                yield
             if not self._waits:
-                return  # it has been woken, or nobody wants it
-            some = targets[begin : begin + SLICE_PARTITIONS]
-            has_moved = any(map(self._has_moved, some))
-            self._listen(some, order)
-            for target in some:
-                # Others have begun to wait since, who hear after it.
-                target.partition.is_in_order = False
-            if has_moved:
-                self._read_again()
-                return
-
-    def _has_moved(self, target: ReadTarget[Request]) -> bool:
-        """Whether something has happened in a partition since it was read."""
-        partition, result, limits = target.partition, target.result, self._limits
-        log = partition.log
-        if log is None or not (partition.is_leader or limits.from_follower):
-            return True
-        if limits.replica_id < 0:
-            return (
-                log.high_watermark != result.high_watermark
-                or log.last_stable_offset != result.last_stable_offset
-            )
-        if log.log_start_offset != result.log_start_offset:
-            return True
-        if result.size_bytes or log.log_end_offset <= target.request.fetch_offset:
-            return False
-        quota = self._context.quota
-        return quota is None or not quota.holds_back(partition, limits.replica_id)
+                return  # what there is then was read anew
+            self._forget(targets[begin : begin + SLICE_PARTITIONS])
+            yield
 
     # -- woken by a partition
 
@@ -298,7 +314,9 @@ class DelayedRead(Generic[Request]):
         self._read_again()
 
     def _read_again(self) -> None:
-        if self._waits:
+        if self._read is not None:
+            self._is_due = True  # it is read to its end first, as all at once would have been
+        elif self._waits:
             self._stop_waiting()
             self._begin_read(self._second_read)
 

@@ -29,6 +29,10 @@ LongResponse: TypeAlias = (
 JOINED_BYTES_MAX = 1 << 20
 """A larger response leaves in the pieces in which it was encoded: they may have records."""
 
+PIECE_BYTES_MIN = 64 * 1024
+"""Records of at least so much are a piece of their own. The others are joined with what is around
+them, or the answer would have two pieces for each partition."""
+
 
 class Topic(Protocol):
     """What an answer tells of a topic by its partitions."""
@@ -76,7 +80,8 @@ class SlicedResponse:
 
     def add(self, elements: Sequence[Struct]) -> None:
         """The next elements; EncodeError."""
-        self._encoded.append(self.encode(elements))
+        message, version = self.message, self.version
+        self._encoded += _pieces(message.encode_element_parts(self.array, elements, version))
         self._count += len(elements)
         for element in elements:
             self.errors.update(error_counts(element))
@@ -86,6 +91,11 @@ class SlicedResponse:
         self._encoded.append(element)
         self._count += 1
         self.errors[0] += fine
+
+    def add_pieces(self, element: Parts) -> None:
+        """The next element, encoded; its error codes are counted already."""
+        self._encoded += element
+        self._count += 1
 
     def begin_element(self, element: Struct, array: str) -> SlicedElement:
         """The next element, which has a long array of its own."""
@@ -136,9 +146,8 @@ class SlicedElement:
     def add(self, elements: Sequence[Struct]) -> None:
         """The next elements of its array; EncodeError."""
         response = self._response
-        self._encoded.append(
-            response.message.encode_elements(self._array, elements, response.version)
-        )
+        message, version = response.message, response.version
+        self._encoded += _pieces(message.encode_element_parts(self._array, elements, version))
         self._count += len(elements)
         for element in elements:
             response.errors.update(error_counts(element))
@@ -146,8 +155,26 @@ class SlicedElement:
     def end(self) -> None:
         """There are no more; the array of `element` itself is empty. EncodeError."""
         response = self._response
-        elements = self._count, b"".join(self._encoded)
         message, version = response.message, response.version
-        encoded = message.encode_element_around(self._array, self.element, elements, version)
+        encoded = message.encode_element_parts_around(
+            self._array, self.element, self._count, self._encoded, version
+        )
         response.errors.update(error_counts(self.element))
-        response.add_encoded(encoded, 0)
+        response.add_pieces(encoded)
+
+
+def _pieces(parts: Parts) -> Parts:
+    """The same bytes in fewer pieces: of what is short, many are joined."""
+    if len(parts) == 1:
+        return parts
+    pieces: Parts = []
+    begin = 0
+    for at, part in enumerate(parts):
+        if len(part) >= PIECE_BYTES_MIN:
+            if begin < at:
+                pieces.append(b"".join(parts[begin:at]))
+            pieces.append(part)
+            begin = at + 1
+    if begin < len(parts):
+        pieces.append(b"".join(parts[begin:]))
+    return pieces

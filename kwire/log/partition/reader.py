@@ -83,9 +83,7 @@ class LogReader:
                 self._cannot_be_read(offset, error)
                 raise
             except OSError as error:
-                raise KafkaError(
-                    ErrorCode.KAFKA_STORAGE_ERROR, f"Error while reading {self._name}: {error}"
-                ) from error
+                raise self._unreadable(error) from error
             if (
                 found.data
                 and reading.begins_above(found.data, offset)
@@ -94,7 +92,10 @@ class LogReader:
                 self._report(f"offset {offset} and those behind it are missing")
         aborted = None
         if isolation is COMMITTED:
-            aborted = self._aborted(offset, found.next_offset) if found.data else []
+            try:
+                aborted = self._aborted(offset, found.next_offset) if found.data else []
+            except OSError as error:
+                raise self._unreadable(error) from error
         return FetchSlices(
             [found.data] if found.data else [],
             len(found.data),
@@ -113,6 +114,10 @@ class LogReader:
             f"Received request for offset {offset} for partition {self._name}, but we only have "
             f"log segments from offset {log.local_log_start_offset} to {log.log_end_offset}.",
         )
+
+    def _unreadable(self, error: OSError) -> KafkaError:
+        message = f"Error while reading {self._name}: {error}"
+        return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message)
 
     def _cannot_be_read(self, offset: int, error: KafkaError) -> None:
         segment, then = self._segments.floor(offset), ""
@@ -147,7 +152,7 @@ class LogReader:
             # An error, or a file closed meanwhile, shows again in the read itself.
             try:
                 found = self.read(offset, bytes_max, isolation=isolation, min_one=min_one)
-            except KafkaError as error:
+            except Exception as error:
                 result.fail(error)
             else:
                 assert isinstance(found, FetchSlices)

@@ -8,9 +8,12 @@ from typing import Any
 import pytest
 
 from kwire.api import fetch
+from kwire.api.shared.fetched_topics import FetchedTopics, answer_of
+from kwire.log.partition import lookups
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
 from kwire.replica import bounded_read, delayed_read
+from kwire.replica.reading import ReadResult
 from kwire.server import sliced_response
 from kwire.server.sliced_response import SlicedResponse
 from kwire.testing.cluster import NodeInThread
@@ -57,6 +60,9 @@ class Slicing:
         for module in (bounded_read, delayed_read):
             self._monkeypatch.setattr(module, "SLICE_PARTITIONS", partitions)
         self._monkeypatch.setattr(fetch, "SLICE_PARTITIONS", partitions)
+        for module in (bounded_read, fetch):
+            self._monkeypatch.setattr(module, "SLICE_BYTES", 500 if is_on else NONE_LEFT)
+        self._monkeypatch.setattr(sliced_response, "PIECE_BYTES_MIN", 200)
         self._monkeypatch.setattr(sliced_response, "JOINED_BYTES_MAX", 100 if is_on else 1 << 20)
 
 
@@ -160,3 +166,75 @@ def test_an_unknown_isolation_level_is_refused(client: WireClient, slicing: Slic
         slicing.set(is_on)
         answers.append(client.call(_request(_asked(None), isolation_level=7), 12))
     assert answers[0] == answers[1]
+
+
+@pytest.mark.parametrize(
+    ("fault", "code", "partition_codes"),
+    [
+        (OSError(5, "the disk"), ErrorCode.NONE, {0, int(ErrorCode.KAFKA_STORAGE_ERROR)}),
+        (RuntimeError("a fault"), ErrorCode.UNKNOWN_SERVER_ERROR, set()),
+    ],
+)
+@pytest.mark.parametrize("is_on", [False, True])
+def test_a_read_that_raises_is_answered(
+    client: WireClient,
+    slicing: Slicing,
+    monkeypatch: pytest.MonkeyPatch,
+    fault: Exception,
+    code: ErrorCode,
+    partition_codes: set[int],
+    is_on: bool,
+) -> None:
+    def failing(*asked: object) -> object:
+        raise fault
+
+    slicing.set(is_on)
+    request = _request(_asked(None)[:3], isolation_level=1)
+    with monkeypatch.context() as patched:
+        patched.setattr(lookups, "aborted_transactions", failing)
+        answered = client.call(request, 12)
+    codes = {part.error_code for topic in answered.responses for part in topic.partitions}
+    assert answered.error_code == code
+    assert codes - {int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)} == partition_codes
+    assert client.call(request, 12).error_code == ErrorCode.NONE, "the connection goes on"
+
+
+@pytest.mark.parametrize("slices", [1, 3])
+def test_records_of_an_answer_are_not_copied(slices: int) -> None:
+    """Those of a topic that goes on in the next slice neither."""
+    response = m.FetchResponse()
+    sliced = SlicedResponse(response, "responses", 12)
+    topics = FetchedTopics(sliced)
+    large = [bytes([at]) * sliced_response.JOINED_BYTES_MAX for at in range(6)]
+    for at, records in enumerate(large):
+        result = ReadResult(1, 1, 0, None, [records], len(records))
+        topics.add("t", answer_of(at, result))
+        if at % 2 and slices > 1:
+            topics.end_slice()
+    topics.end()
+    parts = sliced.encode_parts(12)
+    assert [any(part is records for part in parts) for records in large] == [True] * 6
+    (topic,) = sliced.decoded().responses
+    assert [bytes(each.records) for each in topic.partitions] == large
+
+
+def test_a_slice_of_the_answer_ends_with_its_bytes_too(
+    client: WireClient, slicing: Slicing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slicing.set(True)
+    counts = []
+    end_slice = FetchedTopics.end_slice
+
+    def counted(topics: FetchedTopics) -> None:
+        counts.append(1)
+        end_slice(topics)
+
+    monkeypatch.setattr(FetchedTopics, "end_slice", counted)
+    monkeypatch.setattr(fetch, "SLICE_PARTITIONS", 20)
+    request = _request(_asked(None))
+    client.call(request, 12)
+    by_bytes = len(counts)
+    counts.clear()
+    monkeypatch.setattr(fetch, "SLICE_BYTES", NONE_LEFT)
+    client.call(request, 12)
+    assert 0 < len(counts) < by_bytes
