@@ -18,8 +18,11 @@ from kwire.coordinator.repeated_writes import RETRY_MS
 from kwire.coordinator.shard_interface import CoordinatorRecord, Moment, Result
 from kwire.protocol.errors import KafkaError
 
-#: Members plus partitions up to which an assignment is computed within one heartbeat.
-INLINE_SIZE_MAX = 400
+#: Partitions, and MEMBER_SIZE for each member, up to which an assignment is computed within one
+#: heartbeat: about 3 ms. A member counts for more than its share of that, as each that joins has it
+#: computed anew.
+INLINE_SIZE_MAX = 2000
+MEMBER_SIZE = 10
 #: Targets that a slice encodes.
 SLICE_RECORDS = 200
 #: Members of a large group that come within this time are assigned to together.

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Container
 from functools import partial
 
-from kwire.coordinator.group.assignment_jobs import INLINE_SIZE_MAX, finish
+from kwire.coordinator.group.assignment_jobs import INLINE_SIZE_MAX, MEMBER_SIZE, finish
 from kwire.coordinator.group.assignors import ASSIGNORS
 from kwire.coordinator.group.consumer import assigning, records
 from kwire.coordinator.group.consumer.groups import REGEX_TIMER, ConsumerGroups
@@ -178,7 +178,7 @@ class Progress:
         if groups.assigning.is_running(self.group_id, epoch):
             return present, group.target_epoch
         partitions = sum(assigning.partition_counts(groups, self._topic_names(group, member)))
-        if len(group.members) + 1 + partitions > INLINE_SIZE_MAX:
+        if MEMBER_SIZE * (len(group.members) + 1) + partitions > INLINE_SIZE_MAX:
             self._job_epoch = epoch
             return present, group.target_epoch
         members, targets = self._members(group, member), self._targets(group, member)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kwire.coordinator.group.assignment_jobs import BEGIN_AFTER_MS, INLINE_SIZE_MAX
+from kwire.coordinator.group.assignment_jobs import BEGIN_AFTER_MS, INLINE_SIZE_MAX, MEMBER_SIZE
 from kwire.coordinator.group.assignors.spec import GroupSpec
 from kwire.coordinator.group.consumer import assigning
 from kwire.coordinator.parked_replies import REPLIES_A_TURN
@@ -112,6 +112,12 @@ def test_a_member_of_a_large_group_comes_and_lives_without_a_look_at_the_others(
     assert consumers.beat("m0", epoch).error_code == ErrorCode.NONE
     group.members, group.targets = dict(dict.items(group.members)), dict(dict.items(group.targets))
     assert list(group.members) == ["m0", "m1"]
+
+
+def test_a_first_member_has_all_of_many_partitions_at_once() -> None:
+    """It was told to ask again 5 s later."""
+    partitions = INLINE_SIZE_MAX - MEMBER_SIZE
+    assert told(Consumers(t=partitions).join("m0")) == list(range(partitions))
 
 
 def test_members_that_come_together_are_assigned_to_together(
