@@ -1,7 +1,7 @@
 """Writes of which the cause comes once, and nobody waits for them: a topic was deleted.
 
-What the log refuses, or a shard that is being loaded, is tried again after a pause for as long as
-this broker leads the partition.
+What the log refuses, or a shard that is being loaded or is to be, is tried again after a pause
+for as long as this broker leads the partition.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 from functools import partial
 from typing import Generic, TypeVar
 
-from kwire.coordinator.partition import ShardState
 from kwire.coordinator.runtime import CoordinatorRuntime, Operation
 from kwire.coordinator.shard_interface import Loop, Shard
 from kwire.pending import Pending
@@ -45,7 +44,8 @@ class RepeatedWrites(Generic[S]):
         error = done.error()
         if not isinstance(error, KafkaError) or error.code in _OVER:
             return
-        if self._runtime.state(partition) in (ShardState.ACTIVE, ShardState.LOADING):
+        # A shard that has failed is loaded again.
+        if self._runtime.state(partition) is not None:
             self._loop.call_at(
                 self._loop.time() + RETRY_MS / 1000, partial(self.write, partition, operation)
             )

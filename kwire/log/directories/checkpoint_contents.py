@@ -33,8 +33,10 @@ def high_watermark(log: PartitionLog) -> int:
 
 def moved_start(log: PartitionLog) -> int:
     """What `log-start-offset-checkpoint` says of a log: its start where that lies inside of the
-    first segment, -1 (not listed) else."""
-    return log.log_start_offset if log.log_start_offset > log.segments.first.base_offset else -1
+    first segment, -1 (not listed) else. A truncation to nothing that failed leaves no segment."""
+    if not log.segments or log.log_start_offset <= log.segments.first.base_offset:
+        return -1
+    return log.log_start_offset
 
 
 VALUES: dict[str, Callable[[PartitionLog], int]] = {

@@ -8,9 +8,10 @@ from typing import Protocol
 
 from kwire.clock import Random
 from kwire.kept_errors import kept
-from kwire.log.directories.checkpoint_contents import moved_start, recovery_point
+from kwire.log.directories.checkpoint_contents import VALUES
 from kwire.log.directories.checkpoint_format import (
     CLEANER_POINTS,
+    HIGH_WATERMARKS,
     LOG_STARTS,
     RECOVERY_POINTS,
     Offsets,
@@ -164,6 +165,7 @@ def _forget_gone(logs: LoadedLogs) -> None:
         if directory.error is None:
             try:
                 _forget_cleanings(logs, directory)
+                _limit_shortened(logs, directory)
                 if not directory.has_recovery_points:
                     _begin_checkpoints(logs, directory)
             except OSError as error:
@@ -173,9 +175,27 @@ def _forget_gone(logs: LoadedLogs) -> None:
 def _begin_checkpoints(logs: LoadedLogs, directory: LogDirectory) -> None:
     """A new directory says that nothing is durable yet: without the files the start after a power
     loss would have to take them for lost, and what never became durable for damage."""
-    for name, value in ((RECOVERY_POINTS, recovery_point), (LOG_STARTS, moved_start)):
-        directory.write_checkpoint(name, logs.offsets_in(directory, value))
+    for name in (RECOVERY_POINTS, LOG_STARTS):
+        directory.write_checkpoint(name, logs.offsets_in(directory, VALUES[name]))
     directory.has_recovery_points = True
+
+
+def _limit_shortened(logs: LoadedLogs, directory: LogDirectory) -> None:
+    """A log may be shorter than its files say, where a kill came between its truncation and the
+    note of that: what is appended next is not durable, committed or deleted for it."""
+    for name, offsets in (
+        (RECOVERY_POINTS, directory.recovery_points),
+        (HIGH_WATERMARKS, directory.high_watermarks),
+        (LOG_STARTS, directory.log_starts),
+    ):
+        shortened = {
+            (log.topic, log.partition): log.log_end_offset
+            for log in logs.logs_in(directory)
+            if offsets.get((log.topic, log.partition), -1) > log.log_end_offset
+        }
+        if shortened:
+            offsets.update(shortened)
+            directory.write_checkpoint(name, logs.offsets_in(directory, VALUES[name]))
 
 
 def _forget_cleanings(logs: LoadedLogs, directory: LogDirectory) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import random
 from collections.abc import Callable
@@ -21,6 +22,7 @@ from kwire.log.directories.checkpoint_format import (
 from kwire.log.directories.manager import LogManager, ManagerSettings
 from kwire.log.partition.config import LogConfig
 from kwire.log.partition.partition_log import PartitionLog
+from kwire.protocol.errors import KafkaError
 from kwire.testing.simulation.disk import SimulatedDisk
 from tests.support.logs import ManualClock, ManualScheduler, client_batch
 
@@ -284,3 +286,75 @@ def test_a_start_where_a_segment_begins_is_not_listed_once_the_one_before_is_gon
     node.checkpoint()
     node.scheduler.turn()
     assert node.said("/a", LOG_STARTS) == {}
+
+
+class _Killed(BaseException):
+    """The process ends here."""
+
+
+def test_a_log_that_is_shorter_than_its_files_say_at_a_start_is_taken_back_in_them() -> None:
+    """A kill came between a truncation and the note of it. What was appended next was committed and
+    durable for the start after another kill."""
+    node, key = Node(), KEYS[0]
+    for _ in range(40):
+        log = node.led(key, 1)
+    log.delete_records_before(1)
+    log.flush()
+    node.scheduler.turn()
+    node.checkpoint()
+    node.scheduler.turn()
+
+    def killed(operation: str, path: str) -> OSError | None:
+        if "-offset-checkpoint" in path:
+            raise _Killed
+        return None
+
+    node.disk.fault = killed
+    with pytest.raises(_Killed):
+        log.truncate_to(2)
+    for _ in range(2):
+        node.disk.fault = None
+        node.disk.process_killed()
+        node.start()
+        again = node.manager.get(*key)
+        assert again is not None
+        assert (again.high_watermark <= 2, again.recovery_point <= 2) == (True, True)
+        node.check_safe()
+        for _ in range(38):
+            again.append_as_leader(client_batch(1), leader_epoch=5)
+        node.scheduler.turn()
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO])
+def test_a_log_that_a_failed_truncation_left_without_segments_stops_no_file(code: int) -> None:
+    """A start inside of a segment that is not there ended the gathering: whoever waited for the
+    file of the directory waited for ever, and the clean stop failed."""
+    found = 0
+    for number in range(1, 40):
+        node = Node()
+        logs = {key: node.led(key, 6) for key in KEYS}
+        key = KEYS[0]
+        home = node.manager.directory_of(*key)
+        other = next(x for x in KEYS[1:] if node.manager.directory_of(*x) is home)
+        node.scheduler.turn()
+        left = number
+
+        def fails(operation: str, path: str) -> OSError | None:
+            nonlocal left
+            left -= "/topic-0/" in f"{path}/"
+            return OSError(code, "x", path) if not left and "/topic-0/" in f"{path}/" else None
+
+        node.disk.fault = fails
+        with contextlib.suppress(KafkaError, OSError):
+            logs[key].truncate_fully_and_start_at(20)
+        node.disk.fault = None
+        if logs[key].segments or home is None or home.error is not None:
+            continue
+        found += 1
+        logs[other].delete_records_before(4)
+        done = node.manager.checkpoint_log_starts([other])
+        node.scheduler.turn()
+        assert done.done
+        assert node.said(home.path, LOG_STARTS).get(other) == 4
+        node.manager.shutdown()
+    assert found

@@ -13,10 +13,11 @@ import pytest
 
 from kwire.coordinator.group.assignment_jobs import BEGIN_AFTER_MS, INLINE_SIZE_MAX, SLICE_RECORDS
 from kwire.coordinator.group.shard import GroupShard
+from kwire.coordinator.partition import ShardState
 from kwire.coordinator.repeated_writes import RETRY_MS
 from kwire.coordinator.runtime import Operation
 from kwire.pending import Pending
-from kwire.protocol.errors import ErrorCode
+from kwire.protocol.errors import ErrorCode, KafkaError
 from tests.support.groups import GroupWorld
 from tests.unit.coordinator.group.test_consumer_groups import CONSUMER_SESSION_MS, Consumers, told
 from tests.unit.coordinator.group.test_share_groups import BEAT_MS, SESSION_MS, Sharers
@@ -223,3 +224,18 @@ def test_a_broker_that_leads_no_more_does_not_try_again(monkeypatch: pytest.Monk
     runtime.close()
     sharers.world.loop.advance(10 * RETRY_MS)
     assert len(written) == 5, "the one that was on its way"
+
+
+def test_offsets_of_a_topic_deleted_while_its_shard_fails_to_load_go_too() -> None:
+    """A shard that had failed, and was to be loaded again, was taken for one led elsewhere."""
+    world = GroupWorld()
+    world.commit(5, topic_id=b"t" * 16)
+    world.log.refuse_reads = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
+    world.reload()
+    assert world.coordinator.runtime.state(0) is ShardState.FAILED
+    world.follow_topics(t=b"t" * 16)
+    world.loop.advance(3 * RETRY_MS)
+    world.log.refuse_reads = None
+    world.loop.advance(20 * RETRY_MS)
+    assert world.coordinator.runtime.state(0) is ShardState.ACTIVE
+    assert world.offset() == -1
