@@ -285,9 +285,11 @@ class _Append:
 
     def _outcome(self) -> Answer[Outcome]:
         """`run` once everything is appended that can be."""
+        if self._request.acks == 0 and self._waiting.has_failed:
+            return DISCONNECT  # with which the next request ends: it does not start
         self._context.let_next_start()
         if self._request.acks == 0:
-            return DISCONNECT if self._waiting.has_failed else NO_REPLY
+            return NO_REPLY
         return self._waiting.outcome(self._request.acks, self._request.timeout_ms)
 
     def _partition(self, topic: str | None, topic_id: bytes | None, data: Data) -> Result:

@@ -104,6 +104,17 @@ def test_without_acks_a_failure_closes_the_connection(
     assert _all_have(client, topic, [b"v"])
 
 
+def test_nothing_is_appended_of_a_request_behind_one_whose_failure_closes_the_connection(
+    node: NodeInThread, client: WireClient, slice_partitions: int, topic: str
+) -> None:
+    """The first slice of it was."""
+    with WireClient(node.bootstrap) as other:
+        other.send(_request(topic, b"v", 0), VERSION)
+        other.send(_request(topic, b"w", 0, is_fine=True), VERSION)
+        other.expect_closed()
+    assert _all_have(client, topic, [b"v"])
+
+
 def test_others_have_their_turn_between_the_slices(
     client: WireClient,
     monkeypatch: pytest.MonkeyPatch,

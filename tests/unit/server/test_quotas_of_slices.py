@@ -193,3 +193,18 @@ def test_nodes_and_who_has_no_quota_of_time_are_not_measured() -> None:
     assert found == [one.slices] * 3
     one.receive(metadata_request(101))
     assert found[-1] is not one.slices
+
+
+def test_a_request_behind_the_end_of_its_connection_goes_on_when_quotas_have_gone() -> None:
+    """A closed connection does not hear that quotas change; its late request ended the node's turn
+    with an error."""
+    steps, quotas = RequestSteps(), ClientQuotas()
+    quotas.changed((("client-id", "a"),), {"producer_byte_rate": 1e9})
+    connection = ConnectionUnderTest(None, steps).connection
+    steps.set_throttles(quotas)
+    known = quotas.known_clients("User:ANONYMOUS")
+    connection.closed()
+    quotas.changed((("client-id", "a"),), {})
+    steps.quotas = None  # as on_change does not reach it
+    assert connection._meets(known, "new")
+    assert connection.rates is None
