@@ -146,7 +146,10 @@ class Follower:
         if found.error() is not None:
             self._failed(refresh, str(found.error()))
             return
-        self._anew(found.result())
+        if self._again is None:
+            self._anew(found.result())
+        else:  # records at its beginning were deleted: what is known holds
+            self._next_offset, self._again = found.result(), State()
         self._read(refresh)
 
     def _replay(self, buffer: Buffer) -> None:

@@ -120,6 +120,26 @@ def test_what_is_known_holds_while_a_topic_is_read_from_its_beginning_again() ->
     assert sorted(world.subjects()) == [*(f"s{number}-value" for number in range(1, 7)), "t-value"]
 
 
+def test_what_is_known_holds_while_a_topic_without_its_first_records_is_read_again() -> None:
+    """It does not begin at 0: that was taken for another topic."""
+    world = World()
+    world.topic.first = 3
+    world.topic.add("t-value", 1, 1)
+    world.refresh()
+    world.turns.time_out()
+    held = world.topic.held = []
+    again = world.follower.refresh()
+    held.pop(0)()  # 0 is out of range
+    world.topic.failure = KafkaError(ErrorCode.LEADER_NOT_AVAILABLE)
+    assert not again.done
+    assert (world.follower.is_loaded, world.subjects()) == (True, ["t-value"])
+    world.topic.failure, world.topic.held = None, None
+    held.pop(0)()
+    world.turns.turn()
+    assert again.error() is None
+    assert world.subjects() == ["t-value"]
+
+
 @pytest.mark.parametrize("how", ["error", "silence"])
 def test_what_cannot_be_read_is_told_to_all_and_tried_again(how: str) -> None:
     world = World()

@@ -108,6 +108,11 @@ class SchemaTopic:
                 if error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                     self._begin_anew(b"", 0)
                     return
+                if error.code == ErrorCode.OFFSET_OUT_OF_RANGE and is_old:
+                    # Records at its beginning were deleted: what is known holds.
+                    is_old = False
+                    self._again, self.position = Registry(), await self._earliest(cluster)
+                    continue
                 is_old = False
                 if error.code == ErrorCode.OFFSET_OUT_OF_RANGE and self.position > 0:
                     self._begin_anew(self.topic_id, 0)
