@@ -107,10 +107,11 @@ class Relays:
         crossing = _Crossing(address.node_id, accepted, self._is_parted)
         self._crossings[crossing] = None
         crossing.task = self._loop.create_task(crossing.run(self._targets[address]))
-        crossing.task.add_done_callback(lambda task: self._ended(crossing))
+        crossing.task.add_done_callback(lambda task: self._ended(crossing, accepted))
 
-    def _ended(self, crossing: _Crossing) -> None:
-        crossing.abort()  # a task that is cancelled before its first step has closed nothing
+    def _ended(self, crossing: _Crossing, accepted: socket.socket) -> None:
+        crossing.abort()
+        accepted.close()  # a task that is cancelled before its first step has closed nothing
         self._crossings.pop(crossing, None)
 
     def _is_parted(self, one: int, other: int) -> bool:
@@ -143,8 +144,10 @@ class _Crossing:
         """Cut it, in both directions."""
         for writer in self._writers:
             writer.transport.abort()
-        if not self._writers:
-            self._accepted.close()
+        if not self._writers and self.task is not None:
+            # A transport may have the socket already: to close it beneath that leaves its number
+            # to the next socket, which the loop then refuses.
+            self.task.cancel()
 
     async def run(self, target_port: int) -> None:
         """Until one side ends."""

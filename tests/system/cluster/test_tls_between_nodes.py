@@ -10,6 +10,7 @@ import pytest
 from kwire.testing.cluster import Cluster, wait_for
 from kwire.testing.cluster.process import NodeFailed
 from tests.support.certificates import Authority, Certificate
+from tests.support.topics import create_topics
 
 RECORDS = 200
 
@@ -28,7 +29,7 @@ def settings_of(directory: Path, certificate: Certificate, authority: Authority)
 
 def test_three_nodes_replicate_and_elect_over_tls(tmp_path: Path) -> None:
     from confluent_kafka import Producer
-    from confluent_kafka.admin import AdminClient, NewTopic
+    from confluent_kafka.admin import AdminClient
 
     authority = Authority()
     client = authority.sign("client", ()).write(tmp_path, "client")
@@ -45,8 +46,7 @@ def test_three_nodes_replicate_and_elect_over_tls(tmp_path: Path) -> None:
             "ssl.key.location": str(client),
             "acks": "all",
         }
-        admin = AdminClient(settings)
-        admin.create_topics([NewTopic("t", 3, 3)])["t"].result(60)
+        create_topics(AdminClient(settings), {"t": 3})
         produce(Producer(settings))
         cluster[1].kill()
         produce(Producer(settings | {"message.timeout.ms": "60000"}))
