@@ -227,7 +227,8 @@ class ConsumerGroups:
             for member_id, member in group.members.items():
                 self.extend_session(group_id, member, moment)
                 if member.classic is None:
-                    self.watch_revocation(group_id, member, group.where(member_id), moment)
+                    where = group.where(member_id)
+                    self.watch_revocation(group_id, member, where, where, moment)
 
     def extend_session(self, group_id: str, member: Member, moment: Moment) -> None:
         """A full session from now: the group's, or what a classic member asked for."""
@@ -239,13 +240,14 @@ class ConsumerGroups:
         self.deadlines.schedule(key, moment.now_ms + timeout_ms)
 
     def watch_revocation(
-        self, group_id: str, member: Member, where: Current, moment: Moment
+        self, group_id: str, member: Member, before: Current, after: Current, moment: Moment
     ) -> None:
-        """A member that has to give something up has its rebalance timeout for it."""
+        """A member that has to give something up has its rebalance timeout for it, and a full one
+        again with each step it takes: as in Apache Kafka 4.4 (maybeReconcile)."""
         key = (REBALANCE_TIMER, group_id, member.member_id)
-        if where.state != MemberState.UNREVOKED_PARTITIONS:
+        if after.state != MemberState.UNREVOKED_PARTITIONS:
             self.deadlines.cancel(key)
-        elif key not in self.deadlines:
+        elif after is not before or key not in self.deadlines:
             self.deadlines.schedule(key, moment.now_ms + member.rebalance_timeout_ms)
 
     def cancel_timers(self, group_id: str, member_id: str) -> None:

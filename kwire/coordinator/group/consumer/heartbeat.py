@@ -118,10 +118,12 @@ class _Heartbeat:
         return Result(
             progress.records,
             self._response(member, where, after),
-            lambda: self._appended(group, member, after),
+            lambda: self._appended(group, member, where, after),
         )
 
-    def _appended(self, group: ConsumerGroup, member: Member, after: Current) -> None:
+    def _appended(
+        self, group: ConsumerGroup, member: Member, before: Current, after: Current
+    ) -> None:
         groups, moment = self._groups, self._moment
         if self._upgrades:
             groups.upgraded(self._group_id, moment)
@@ -131,7 +133,7 @@ class _Heartbeat:
         groups.deadlines.cancel((JOIN_TIMER, self._group_id, member.member_id))
         groups.deadlines.cancel((SYNC_TIMER, self._group_id, member.member_id))
         groups.extend_session(self._group_id, member, moment)
-        groups.watch_revocation(self._group_id, member, after, moment)
+        groups.watch_revocation(self._group_id, member, before, after, moment)
 
     # --- who it is ---
 

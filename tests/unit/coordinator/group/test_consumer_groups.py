@@ -21,6 +21,7 @@ from kwire.coordinator.group.caller import Caller
 from kwire.coordinator.group.consumer import patterns, progress
 from kwire.coordinator.group.consumer.jobs import PATTERNS_KEPT_MAX
 from kwire.coordinator.group.consumer.settings import ConsumerGroupSettings
+from kwire.coordinator.group.consumer.state import MemberState
 from kwire.coordinator.group.storage import GroupStorage
 from kwire.coordinator.group.topics import TopicInfo
 from kwire.coordinator.shard_interface import Moment
@@ -172,6 +173,27 @@ def test_a_member_that_does_not_give_up_in_time_is_fenced() -> None:
     assert consumers.beat("m1", 2, topic_partitions=owned).error_code == 0
     consumers.world.loop.advance(2_000)
     gone = consumers.beat("m1", 2, topic_partitions=owned)
+    assert gone.error_code == ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_who_gave_up_in_time_has_all_the_time_again_for_what_the_next_rebalance_takes() -> None:
+    """The timer of the first one went on: the second ended by it, 1 s after it had begun."""
+    consumers = Consumers()
+    consumers.join("m1", rebalance_timeout_ms=5_000)
+    consumers.join("m2")
+    consumers.world.loop.advance(1000)
+    first = consumers.beat("m1", 2, topic_partitions=consumers.owning(0, 1, 2, 3, 4, 5))
+    assert told(first) == [0, 1, 2]
+    consumers.join("m3")
+    consumers.world.loop.advance(4_000)
+    left = consumers.owning(0, 1, 2)
+    second = consumers.beat("m1", 2, topic_partitions=left)
+    assert len(told(second) or []) == 2, "it has to give up one more"
+    assert consumers.group().where("m1").state == MemberState.UNREVOKED_PARTITIONS
+    consumers.world.loop.advance(4_900)
+    assert consumers.beat("m1", 2, topic_partitions=left).error_code == 0
+    consumers.world.loop.advance(200)
+    gone = consumers.beat("m1", 2, topic_partitions=left)
     assert gone.error_code == ErrorCode.UNKNOWN_MEMBER_ID
 
 
