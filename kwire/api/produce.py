@@ -367,17 +367,16 @@ class _Append:
         connection = self._context.connection
         if connection is not None:
             connection.bytes_stored += info.size_bytes
+        if info.written.done and info.written.error() is not None:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
         result.base_offset = info.base_offset
         result.log_append_time_ms = info.log_append_time_ms
         result.log_start_offset = info.log_start_offset
         if acks == ACKS_ALL:
             self._waiting.wait_for_commit(result, partition, info.last_offset + 1, info.written)
-        elif info.written.done:
-            if info.written.error() is not None:
-                raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
-        elif acks == 1:
+        elif acks == 1 and not info.written.done:
             self._waiting.wait_for_write(result, info.written)
-        elif connection is not None:
+        elif connection is not None and not info.written.done:
             connection.unreplied_writes.append(info.written)
 
     def _fail(

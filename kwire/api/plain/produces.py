@@ -5,7 +5,13 @@ from __future__ import annotations
 from struct import error as StructError
 
 from kwire.api.plain.said_heads import SaidHeads
-from kwire.api.shared.acknowledgements import ACKS_ALL, Acknowledgements, Outcome
+from kwire.api.shared.acknowledgements import (
+    ACKS_ALL,
+    WRITTEN,
+    Acknowledgements,
+    Outcome,
+    not_written,
+)
 from kwire.clock import ticks_ns
 from kwire.pending import Pending, after, as_pending
 from kwire.protocol.api_keys import ApiKey
@@ -22,7 +28,6 @@ from kwire.server.request_counts import PLAIN, RequestCounts
 
 HEADS_MAX = 64
 """Topics that a connection remembers."""
-WRITTEN: Pending[None] = Pending.completed(None)
 
 
 class PlainProduces:
@@ -159,10 +164,11 @@ class ProduceAnswer(LaterAnswer):
         response = head.response(partition.index, self._batch.base_offset, self._log_start_offset)
         result = response.responses[0].partition_responses[0]
         waiting = Acknowledgements(context, response)
-        result.error_code = int(code)
-        if head.acks != ACKS_ALL:
-            result.base_offset = -1  # the write has failed
+        if code == ErrorCode.KAFKA_STORAGE_ERROR:
+            not_written(result)
+            waiting.has_failed = True
         elif code:
+            result.error_code = int(code)
             waiting.has_failed = True
         else:
             waiting.wait_for_commit(result, partition, self.commit_end, WRITTEN)

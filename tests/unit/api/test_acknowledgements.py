@@ -82,6 +82,24 @@ def test_the_last_write_answers_and_a_failed_one_is_told(waiting: Acknowledgemen
     assert [(x.error_code, x.base_offset) for x in results] == [(0, 7), (56, -1)]
 
 
+def test_what_was_written_keeps_its_offsets_where_a_later_write_ends_the_wait_for_its_commit(
+    waiting: Acknowledgements,
+) -> None:
+    """Its replicas may have it; what the write that failed was to have, nobody has."""
+    partition: Any = Committing()
+    failed: Pending[None] = Pending()
+    results = [Result(base_offset=7, log_start_offset=3), Result(base_offset=8, log_start_offset=3)]
+    waiting.wait_for_commit(results[0], partition, 8, WRITTEN)
+    waiting.wait_for_commit(results[1], partition, 9, failed)
+    assert waiting.outcome(-1, 100) is waiting
+    failed.fail(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR))
+    for callback in partition.callbacks:
+        callback(ErrorCode.KAFKA_STORAGE_ERROR)
+    assert waiting.done
+    told = [(x.error_code, x.base_offset, x.log_start_offset) for x in results]
+    assert told == [(56, 7, 3), (56, -1, -1)]
+
+
 def test_an_acknowledgement_before_all_is_appended_answers_nothing(
     waiting: Acknowledgements,
 ) -> None:
