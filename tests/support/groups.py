@@ -32,10 +32,11 @@ class GroupWorld:
         share_settings: Any = None,
         persister: Any = None,
         latest_offsets: Any = None,
+        log: MemoryLog | None = None,
         **settings: Any,
     ) -> None:
         self.loop = ManualLoop()
-        self.log = MemoryLog(lagging=lagging)
+        self.log = log or MemoryLog(lagging=lagging)
         self.clock = ManualClock(self.loop)
         settings.setdefault("initial_rebalance_delay_ms", 0)
         self.coordinator = GroupCoordinator(
@@ -224,12 +225,15 @@ class GroupWorld:
         *,
         group: str = "g",
         require_stable: bool = False,
+        topic_id: bytes = bytes(16),
     ) -> Any:
         shape = m.OffsetFetchRequest
         asked = None
         if topics is not None:
             asked = [
-                shape.OffsetFetchRequestTopics(name=name, partition_indexes=indexes)
+                shape.OffsetFetchRequestTopics(
+                    name=name, topic_id=topic_id, partition_indexes=indexes
+                )
                 for name, indexes in topics.items()
             ]
         request = shape.OffsetFetchRequestGroup(group_id=group, topics=asked)

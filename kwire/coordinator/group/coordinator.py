@@ -11,6 +11,7 @@ from functools import partial
 from typing import TypeVar
 
 from kwire.clock import Clock, Random
+from kwire.coordinator.deleted_topics import DeletedTopics
 from kwire.coordinator.errors import refusal
 from kwire.coordinator.group.caller import Caller
 from kwire.coordinator.group.consumer.heartbeat import check_request
@@ -97,6 +98,7 @@ class GroupCoordinator:
         self._random = random
         self._partition_count = partition_count or (lambda: settings.offsets_topic_partitions)
         self.counts = counts = GroupCounts()
+        self._deleted = deleted = DeletedTopics()
         self.runtime: CoordinatorRuntime[GroupShard] = CoordinatorRuntime(
             module=MODULE,
             new_shard=lambda partition: GroupShard(
@@ -107,6 +109,7 @@ class GroupCoordinator:
                 group_config,
                 share_settings or ShareGroupSettings(),
                 counts,
+                deleted,
             ),
             partition_log=partition_log,
             loop=loop,
@@ -263,6 +266,7 @@ class GroupCoordinator:
         """The metadata has other topics or partitions: groups that assign compare theirs again, and
         what was committed for those that are gone (name -> id) is forgotten. Some shards a slice.
         """
+        self._deleted.add(deleted.values())
         done: set[int] = set()
         while left := [each for each in self.runtime.partitions() if each not in done]:
             for partition in left[:SLICE_SHARDS]:

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections import deque
 
 from kwire.coordinator.group.kinds import GroupDeadlines, GroupKinds, TimerAction, TimerKey
+from kwire.coordinator.group.missed_deletions import offset_tombstones
 from kwire.coordinator.group.offset_records import offset_tombstone
 from kwire.coordinator.group.storage import GroupStorage
+from kwire.coordinator.group.stored_offsets import NO_ID
 from kwire.coordinator.repeated_writes import RETRY_MS
 from kwire.coordinator.shard_interface import CoordinatorRecord, Moment, Result
 from kwire.protocol.errors import ErrorCode, KafkaError
@@ -135,21 +137,7 @@ class Expiry:
         return Result(made, None, refused=refused, atomic=False)
 
     def _tombstones(self, group_id: str, topics: dict[str, bytes]) -> list[CoordinatorRecord]:
-        stores = [self._storage.offsets]
-        stores += [
-            self._storage.pending[producer_id]
-            for producer_id in self._storage.open_transactions.get(group_id, ())
-        ]
-        stale: dict[tuple[str, int], bool] = {}
-        for store in stores:
-            committed = store.by_group.get(group_id, {})
-            for topic, topic_id in topics.items():
-                for partition, stored in committed.get(topic, {}).items():
-                    # A tombstone takes the commits of all stores: none of them may be newer.
-                    old = stored.topic_id in (bytes(16), topic_id)
-                    stale[topic, partition] = old and stale.get((topic, partition), True)
-        return [
-            offset_tombstone(group_id, topic, partition)
-            for (topic, partition), old in stale.items()
-            if old
-        ]
+        def is_gone(name: str, topic_id: bytes) -> bool:
+            return topic_id in (NO_ID, topics[name])
+
+        return offset_tombstones(self._storage, group_id, is_gone, topics)

@@ -13,7 +13,7 @@ from kwire.coordinator.group.found_offsets import Found, FoundOffsets, FoundPart
 from kwire.coordinator.group.kinds import GroupKinds
 from kwire.coordinator.group.offset_records import offset_commit, offset_tombstone
 from kwire.coordinator.group.storage import GroupStorage
-from kwire.coordinator.group.stored_offsets import StoredOffset, Topics
+from kwire.coordinator.group.stored_offsets import NO_ID, Partitions, StoredOffset, Topics
 from kwire.coordinator.group.usual_commit import UsualCommit
 from kwire.coordinator.shard_interface import CoordinatorRecord, Moment, Number, Producer, Result
 from kwire.log.partition.producers import VerificationGuard
@@ -181,13 +181,15 @@ class OffsetOperations:
             committed = self._storage.offsets.by_group.get(group_id, committed)
         wanted: Iterable[tuple[str, bytes, Iterable[int]]]
         if request.topics is None:
-            wanted = [(name, bytes(16), partitions) for name, partitions in committed.items()]
+            wanted = [(name, NO_ID, partitions) for name, partitions in committed.items()]
         else:
             wanted = [(x.name, x.topic_id, x.partition_indexes) for x in request.topics]
         may_be_open = require_stable and self._storage.has_open_transactions(group_id)
         topics = []
         for name, topic_id, indexes in wanted:
             stored = committed.get(name, {})
+            if stored and topic_id != NO_ID:
+                stored = _of_topic(stored, topic_id)
             found: list[tuple[int, Found]] = [(index, stored.get(index)) for index in indexes]
             if may_be_open:
                 is_open = self._storage.has_pending_offset
@@ -275,3 +277,10 @@ def _check_new(request: Commit, has_not_found: bool) -> None:
             ErrorCode.GROUP_ID_NOT_FOUND if has_not_found else ErrorCode.ILLEGAL_GENERATION,
             f"Group {request.group_id} not found.",
         )
+
+
+def _of_topic(stored: Partitions, topic_id: bytes) -> Partitions:
+    """Without what was committed for another topic of the same name, as Apache Kafka 4.4 tells."""
+    if all(offset.topic_id in (NO_ID, topic_id) for offset in stored.values()):
+        return stored
+    return {k: offset for k, offset in stored.items() if offset.topic_id in (NO_ID, topic_id)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kwire.clock import Random
+from kwire.coordinator.deleted_topics import DeletedTopics
 from kwire.coordinator.group.admin import GroupAdmin
 from kwire.coordinator.group.caller import Caller
 from kwire.coordinator.group.carried.kind import CarriedKind
@@ -15,6 +16,7 @@ from kwire.coordinator.group.counts import GroupCounts
 from kwire.coordinator.group.expiry import Expiry
 from kwire.coordinator.group.group_configs import GroupConfig
 from kwire.coordinator.group.kinds import GroupDeadlines, GroupKinds
+from kwire.coordinator.group.missed_deletions import MissedDeletions
 from kwire.coordinator.group.offsets import OffsetOperations
 from kwire.coordinator.group.settings import GroupSettings
 from kwire.coordinator.group.share.groups import ShareGroups
@@ -40,6 +42,7 @@ class GroupShard:
         group_config: GroupConfig,
         share_settings: ShareGroupSettings,
         counts: GroupCounts | None = None,
+        deleted: DeletedTopics | None = None,
     ) -> None:
         self.storage = storage = GroupStorage(counts)
         self.deadlines = GroupDeadlines()
@@ -64,7 +67,10 @@ class GroupShard:
         self.expiry = Expiry(
             storage, self.kinds, self.deadlines, settings.offsets_retention_check_interval_ms
         )
-        self._timers = {**self.kinds.timers(), **self.expiry.timers}
+        self._missed = MissedDeletions(
+            storage, self.deadlines, topics, DeletedTopics() if deleted is None else deleted
+        )
+        self._timers = {**self.kinds.timers(), **self.expiry.timers, **self._missed.timers}
 
     def join(
         self, request: m.JoinGroupRequest, caller: Caller, moment: Moment
@@ -92,6 +98,7 @@ class GroupShard:
         for kind in self.kinds:
             kind.load(moment)
         self.expiry.start(moment)
+        self._missed.start(moment)
         return Result()
 
     def timers(self) -> int | None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+NO_ID = bytes(16)
+"""Of a topic: in a commit whose record has none."""
+
 
 class StoredOffset(NamedTuple):
     """A committed offset. `record_offset` is where its record stands, -1 for none; `expire_ms`

@@ -155,6 +155,18 @@ def topics_deleted(shard: ShareShard, topic_ids: frozenset[bytes]) -> Result[Non
     return Result(records, atomic=False)
 
 
+def forget_missing_topics(shard: ShareShard) -> Result[None]:
+    """Forget the share partitions of topics that there are not, and were not when this was done
+    last: a topic that is new may be one of which this broker's metadata is yet to hear."""
+    missing = frozenset(
+        topic_id
+        for topic_id in dict.fromkeys(key.topic_id for key in shard.states)
+        if shard.partitions_of(topic_id) is None
+    )
+    gone, shard.missing = missing & shard.missing, missing
+    return topics_deleted(shard, gone)
+
+
 # --- records
 
 

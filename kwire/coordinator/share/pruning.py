@@ -3,7 +3,9 @@
 Every `prune_interval_ms` the records in front of the oldest last snapshot are deleted from each
 partition that this broker leads. A share partition that is not written to any more would hold its
 old snapshot there, and all behind it: so every `cold_partition_snapshot_interval_ms` those with an
-old one get a new one. Source: KIP-932; measured on Apache Kafka 4.4.
+old one get a new one. Share partitions of topics that there are no more are forgotten: their
+deletion may have come while nobody led the partition. Source: KIP-932; measured on Apache Kafka
+4.4.
 """
 
 from __future__ import annotations
@@ -106,3 +108,4 @@ class Pruning:
         self._later("snapshot", interval_ms, self._snapshot_cold_partitions)
         if self._is_enabled():
             self._runtime.write_all(operations.snapshot_cold_partitions)
+            self._runtime.write_all(lambda shard, moment: operations.forget_missing_topics(shard))

@@ -14,6 +14,7 @@ from functools import partial
 from typing import Protocol, TypeVar
 
 from kwire.clock import Clock
+from kwire.coordinator.deleted_topics import DeletedTopics
 from kwire.coordinator.errors import refusal
 from kwire.coordinator.loading import Worker
 from kwire.coordinator.partitioner import partition_for
@@ -88,11 +89,12 @@ class ShareCoordinator:
     ) -> None:
         self._partition_count = partition_count
         self._loop = loop
+        self._deleted = deleted = DeletedTopics()
         self.writes = 0  # states of share partitions that were written, and how long they took
         self.write_times_s: deque[float] = deque(maxlen=TIMES_KEPT)
         self.runtime: CoordinatorRuntime[ShareShard] = CoordinatorRuntime(
             module="share-coordinator",
-            new_shard=lambda partition: ShareShard(settings, partitions_of),
+            new_shard=lambda partition: ShareShard(settings, partitions_of, deleted),
             partition_log=partition_log,
             loop=loop,
             clock=clock,
@@ -125,6 +127,7 @@ class ShareCoordinator:
     def topics_deleted(self, topic_ids: Iterable[bytes]) -> None:
         """Forget what share groups had of topics that are gone."""
         gone = frozenset(topic_ids)
+        self._deleted.add(gone)
         self._repeated.write_all(lambda shard, moment: operations.topics_deleted(shard, gone))
 
     def close(self) -> None:

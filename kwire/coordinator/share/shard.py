@@ -3,9 +3,9 @@
 Hard state, changed by `replay` alone: the state of each share partition; the epochs that fence,
 which only rise until the share partition is deleted (a state has the leader epoch of its last
 record, which may be lower); how many updates there are since its last snapshot; and where that
-snapshot stands in the log, by which `last_redundant_offset` knows what may be deleted. There is no
-soft state: what becomes due over time is asked for by the service. Source: KIP-932; measured on
-Apache Kafka 4.4.
+snapshot stands in the log, by which `last_redundant_offset` knows what may be deleted. Soft state
+is which topics the metadata did not have when it was asked last (`missing`): what becomes due over
+time is asked for by the service. Source: KIP-932; measured on Apache Kafka 4.4.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from kwire.coordinator.deleted_topics import DeletedTopics
 from kwire.coordinator.shard_interface import AnyReply, AnyResponse, Moment, Result
 from kwire.coordinator.share.states import (
     SharePartitionState,
     after_update,
     from_snapshot,
+    tombstone,
 )
 from kwire.protocol import messages as m
 from kwire.protocol.structs import Message
@@ -44,9 +46,12 @@ class ShareShard:
         self,
         settings: ShareCoordinatorSettings,
         partitions_of: Callable[[bytes], int | None],
+        deleted: DeletedTopics | None = None,
     ) -> None:
         self.settings = settings
         self.partitions_of = partitions_of
+        self._deleted = DeletedTopics() if deleted is None else deleted
+        self.missing: frozenset[bytes] = frozenset()
         self.states: dict[SharePartitionKey, SharePartitionState] = {}
         self.leader_epochs: dict[SharePartitionKey, int] = {}
         self.state_epochs: dict[SharePartitionKey, int] = {}
@@ -88,8 +93,11 @@ class ShareShard:
         """`__share_group_state` is not written in transactions."""
 
     def loaded(self, moment: Moment) -> Result[None]:
-        """There is nothing to set up."""
-        return Result()
+        """What was to be done for topics that went may not have been."""
+        if not self._deleted:
+            return Result()
+        gone = [tombstone(key) for key in self.states if key.topic_id in self._deleted]
+        return Result(gone, atomic=False)
 
     def timers(self) -> int | None:
         return None

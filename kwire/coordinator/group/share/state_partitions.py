@@ -11,7 +11,7 @@ have.)
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from kwire.coordinator.group.share import records
@@ -139,20 +139,29 @@ def uninitialized(
 
 def topics_deleted(groups: ShareGroups, topic_ids: Collection[bytes]) -> Result[None]:
     """Operation: topics are gone from the metadata; what is said of them goes, too."""
-    made = []
-    for group_id, group in groups.stored.items():
-        known = group.state_partitions
-        if known is None:
-            continue
-        if not any(x in part for part in known for x in topic_ids):
-            continue
-        after = StatePartitions(
-            {k: v for k, v in known.initializing.items() if k not in topic_ids},
-            {k: v for k, v in known.initialized.items() if k not in topic_ids},
-            {k: v for k, v in known.deleting.items() if k not in topic_ids},
-        )
-        made.append(records.state_partitions(group_id, after))
+    made = [
+        record
+        for group_id, group in groups.stored.items()
+        if (record := without_topics(group_id, group, topic_ids.__contains__)) is not None
+    ]
     return Result(made, None, atomic=False)
+
+
+def without_topics(
+    group_id: str, group: ShareGroup, is_gone: Callable[[bytes], bool]
+) -> CoordinatorRecord | None:
+    """The record of what the group has without these topics; None where it has none of them."""
+    known = group.state_partitions
+    if known is None or not any(is_gone(topic_id) for part in known for topic_id in part):
+        return None
+    return records.state_partitions(
+        group_id,
+        StatePartitions(
+            {k: v for k, v in known.initializing.items() if not is_gone(k)},
+            {k: v for k, v in known.initialized.items() if not is_gone(k)},
+            {k: v for k, v in known.deleting.items() if not is_gone(k)},
+        ),
+    )
 
 
 def assignment_pending(group: ShareGroup) -> bool:

@@ -275,6 +275,32 @@ def test_topics_that_are_deleted_take_their_state_with_them() -> None:
     assert hard_state(world.reloaded()) == hard_state(world.coordinator)
 
 
+def test_state_of_a_deleted_topic_goes_where_it_was_led_elsewhere_meanwhile() -> None:
+    """It stayed: the partition was loaded here after the topic's deletion was heard."""
+    world = World(partitions=1)
+    initialized(world)
+    world.coordinator.unload(0)
+    world.coordinator.topics_deleted([b"a" * 16])
+    world.coordinator.load(0, 1)
+    world.loop.run()
+    assert not hard_state(world.coordinator)[0][0]
+
+
+def test_state_of_a_topic_goes_that_nobody_saw_go() -> None:
+    """Its deletion came while no broker led the partition. What is missing once may be new."""
+    world = World(partitions=1, cold_partition_snapshot_interval_ms=1000)
+    initialized(world)
+    count = world.topics.pop(b"a" * 16)
+    world.loop.advance(1100)
+    world.topics[b"a" * 16] = count
+    world.loop.advance(1000)
+    del world.topics[b"a" * 16]
+    world.loop.advance(1000)
+    assert hard_state(world.coordinator)[0][0]
+    world.loop.advance(1000)
+    assert not hard_state(world.coordinator)[0][0]
+
+
 def test_state_of_deleted_topics_goes_when_that_was_refused_at_first() -> None:
     """It stayed: a topic is deleted once."""
     world = World(partitions=1)
