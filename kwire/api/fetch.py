@@ -182,12 +182,10 @@ class _Fetch:
     ) -> Pending[Response]:
         """As `start`, of an incremental fetch that names nothing and has waited until now."""
         self._session, self._targets, self._limits = session, targets, limits
-        parts = self._context.parts
         if len(targets) > SLICE_PARTITIONS:
-            self._slices = parts.slices
-        read = DelayedRead(
-            parts.read_context, targets, limits, self._finish, self._slices, self._failed
-        )
+            self._begin_slices(limits)
+        context = self._context.parts.read_context
+        read = DelayedRead(context, targets, limits, self._finish, self._slices, self._failed)
         self._work = read
         deadline.callback = read.expired
         read.go_on(deadline, order)
@@ -208,8 +206,15 @@ class _Fetch:
                 count += len(session.partitions)
         return count > SLICE_PARTITIONS
 
+    def _begin_slices(self, limits: ReadLimits) -> Slices:
+        """What a client has to wait for the time of its slices is asked for, too."""
+        slices = self._context.parts.slices
+        if limits.replica_id < 0 and self._context.slices is not slices:
+            slices, self._is_asked = self._context.slices, True
+        self._slices = slices
+        return slices
+
     def _start_in_slices(self) -> Answer[Response]:
-        self._slices = self._context.parts.slices
         asked: list[SessionPartition] | None = None
         if not self._is_full():
             known = self._asked_partitions()
@@ -217,12 +222,10 @@ class _Fetch:
                 return self._session_error(known)
             asked = known
         self._limits = limits = self.limits()
-        if limits.replica_id < 0:  # what its client has to wait for the time is asked for, too
-            slices, self._slices = self._slices, self._context.slices
-            self._is_asked = self._is_asked or self._slices is not slices
+        slices = self._begin_slices(limits)
         pending: Pending[Response] = Pending(self._cancel)
         self._pending = pending
-        self._run(self._slices, self._look_up_in_slices(asked, pending))
+        self._run(slices, self._look_up_in_slices(asked, pending))
         return pending
 
     def _cancel(self) -> None:

@@ -8,17 +8,23 @@ from typing import Any
 
 import pytest
 
+from kwire.api import fetch
 from kwire.api.fetch import plain_road
 from kwire.api.plain.looks import ASKED_OF, IN_VAIN_MAX
 from kwire.clock import SeededRandom
 from kwire.log.types import Isolation
 from kwire.protocol import messages as m
+from kwire.protocol.api_keys import ApiKey
 from kwire.protocol.fetch_frames import QuietFetches
 from kwire.protocol.frame import encode_request
 from kwire.replica.bounded_read import ReadTarget
+from kwire.replica.delayed_read import ReadContext
 from kwire.replica.reading import ReadLimits
+from kwire.server.context import RequestContext
 from kwire.server.fetch_sessions import FetchSession, FetchSessionCache, SessionPartition
 from kwire.server.request_counts import RequestCounts
+from kwire.slices import Slices
+from tests.support.connections import TurningLoop
 from tests.support.parts import made_parts
 from tests.support.replica_world import World
 
@@ -128,3 +134,45 @@ def test_what_binds_one_client_of_a_connection_does_not_bind_another(asked: Aske
     assert asked.ask(client_id="free") is not None
     assert asked.road._known is not None
     assert asked.road._known.limits.bytes_max == BYTES_MAX
+
+
+class Meter:
+    """Counts slices."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def begin(self) -> None:
+        self.count += 1
+
+    def end(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize(("replica_id", "is_measured"), [(-1, True), (2, False)])
+def test_a_wait_of_many_partitions_that_ends_counts_for_the_time_of_its_client(
+    asked: Asked, monkeypatch: pytest.MonkeyPatch, replica_id: int, is_measured: bool
+) -> None:
+    """Where the client got a quota of time while it waited, its slices were nobody's."""
+    monkeypatch.setattr(fetch, "SLICE_PARTITIONS", 0)
+    turning, meter, charged = TurningLoop(), Meter(), list[int]()
+    slices = Slices(turning.call_soon)
+    asked.parts.slices = slices
+    asked.parts.replicas = asked.world.replicas
+    deadlines: Any = None  # this wait has begun
+    asked.parts.read_context = ReadContext(deadlines, lambda topic, index: True)
+    asked.connection.slices_of = lambda context: slices.measured_by(meter)
+    asked.connection.charge_read = lambda context, size_bytes: charged.append(size_bytes) or 0
+    session = asked.session
+    request = m.FetchRequest(session_id=session.session_id, session_epoch=session.epoch)
+    request.replica_state.replica_id = request.replica_id = replica_id
+    context = RequestContext(asked.parts, asked.connection, ApiKey.FETCH, VERSION, 1, "x")
+    targets = [ReadTarget(asked.world.partition(x.index), x) for x in session.partitions.values()]
+    limits = ReadLimits(1, BYTES_MAX, 1000, Isolation.HIGH_WATERMARK, replica_id=replica_id)
+    deadline = SimpleNamespace(callback=lambda: None, cancel=lambda: None)
+    answer = fetch._Fetch(context, request).go_on(session, targets, limits, deadline, 1)  # type: ignore[arg-type]
+    deadline.callback()
+    while turning.soon:
+        turning.turn()
+    assert answer.done
+    assert (meter.count > 0, len(charged)) == (is_measured, int(is_measured))
