@@ -14,7 +14,7 @@ from setuptools.command.build_ext import build_ext
 
 KERNELS = tuple(
     f"kwire/protocol/records/{name}.py"
-    for name in ("kernel", "compaction_kernel", "scan_kernel", "row_kernel", "envelope_kernel")
+    for name in ("kernel", "compaction_kernel", "row_kernel", "envelope_kernel")
 )
 CACHE = os.path.join("build", "kernels")
 

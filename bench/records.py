@@ -1,10 +1,10 @@
 """Cost of record batches, compiled and interpreted: `python bench/records.py [--json FILE]`.
 
 For values of 100 B, 1 KB and 10 KB in batches of about 1 MB: the checksum, the record walk, the
-whole of what a leader does to a batch, compaction (index and filter, every second record goes), a
-scan with checksums, and reading records as objects. Every figure is the best of many rounds,
-because a busy machine only ever adds to it. "interpreted" is the kernels' source without Cython,
-as on a machine without a compiler.
+whole of what a leader does to a batch, compaction (index and filter, every second record goes), and
+reading records as objects. Every figure is the best of many rounds, because a busy machine only
+ever adds to it. "interpreted" is the kernels' source without Cython, as on a machine without a
+compiler.
 """
 
 from __future__ import annotations
@@ -47,11 +47,10 @@ def batch_of(records: Any, value_size: int, count: int) -> bytearray:
 
 
 def measure(records: Any, value_size: int, rounds: int) -> dict[str, float]:
-    """Nanoseconds a record, but for the checksum, the scan and compaction: MB/s."""
+    """Nanoseconds a record, but for the checksum and compaction: MB/s."""
     count = max(1, BATCH_BYTES // value_size)
     batch = batch_of(records, value_size, count)
     header = records.parse_header(batch)
-    table = memoryview(bytearray(112 * 16)).cast("q")
     offsets = records.compaction_kernel.OffsetMap(24 * (2 * count + 10), SEED)
     replaced = [
         records.Record(10**9 + index, 0, b"key-%08d" % index) for index in range(0, count, 2)
@@ -77,15 +76,11 @@ def measure(records: Any, value_size: int, rounds: int) -> dict[str, float]:
         records.compaction.index_batch(offsets, later, 0, records.parse_header(later))
         records.compaction.filter_batch(batch, 0, header, offsets, keep_tombstones=True)
 
-    def scan() -> None:
-        records.scan_kernel.BatchScan(0, True).step(batch, len(batch), table, 16)
-
     return {
         "walk ns/record": best(walk, rounds) / count * 1e9,
         "read ns/record": best(lambda: records.read_batch(batch), rounds) / count * 1e9,
         "lead MB/s": megabytes / best(lead, rounds),
         "compact MB/s": megabytes / best(compact, rounds),
-        "scan MB/s": megabytes / best(scan, rounds),
         "crc32c MB/s": megabytes / best(lambda: records.compute_crc(batch, 0, len(batch)), rounds),
     }
 

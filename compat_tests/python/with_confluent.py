@@ -35,9 +35,12 @@ from harness import CODECS, REPLICAS, Skip, case, equal, fresh, main, raises, un
 
 @functools.cache
 def admin(bootstrap):
-    return AdminClient(
-        {"bootstrap.servers": bootstrap}
-    )  # one for all: an unreferenced client takes its pending futures with it
+    # One for all: an unreferenced client takes its pending futures with it.
+    client = AdminClient({"bootstrap.servers": bootstrap})
+    # Once it knows the brokers it drops the connection to the address that it began with, and fails
+    # what it has sent there (_DESTROY_BROKER).
+    client.list_topics(timeout=30)
+    return client
 
 
 def done(futures):

@@ -26,17 +26,6 @@ def data() -> bytes:
 
 
 @packages
-@pytest.mark.parametrize("verify", [False, True])
-def test_it_is_scanned_as_any_other(records: Any, data: bytes, verify: bool) -> None:
-    kernel = records.scan_kernel
-    table = memoryview(bytearray(8 * kernel.ROW_FIELDS)).cast("q")
-    scan = kernel.BatchScan(0, verify)
-    assert scan.step(data, len(data), table, 1) == kernel.DONE
-    assert (scan.rows, scan.position) == (1, len(data))
-    assert table[2:4].tolist() == [LARGEST - 1, -(2**63)]
-
-
-@packages
 def test_its_records_are_no_rows(records: Any, data: bytes) -> None:
     kernel = records.row_kernel
     table = memoryview(bytearray(8 * kernel.ROW_FIELDS * 4)).cast("q")

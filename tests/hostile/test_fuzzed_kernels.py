@@ -88,19 +88,6 @@ def drawn_log(draw: random.Random) -> bytes:
     return mutated(draw, data)
 
 
-def scanned(data: bytes, verify: bool, limit: int, records: Any) -> Any:
-    """Of the scan kernel: rows, status and place of each step."""
-    kernel, view = records.scan_kernel, exact(data)
-    scan = kernel.BatchScan(0, verify)
-    found: list[Any] = []
-    while True:
-        table = table_of(limit, kernel.ROW_FIELDS)
-        status = scan.step(view, len(view), table, limit)
-        found.append(table[: scan.rows * kernel.ROW_FIELDS].tolist())
-        if status != kernel.RUNNING:
-            return found, status, scan.position
-
-
 def rows_of(data: bytes, rows_max: int, tombstones: bool, records: Any) -> Any:
     """Of the row kernel and of those who get its table; what it leaves to others is skipped."""
     kernel, compaction, view = records.row_kernel, records.compaction_kernel, exact(data)
@@ -212,19 +199,17 @@ def read_whole(data: bytes, records: Any) -> Any:
 
 
 def drawn_exercise(draw: random.Random) -> Exercise:
-    kind = draw.randrange(6)
+    kind = draw.randrange(5)
     if kind == 0:
-        return partial(scanned, drawn_log(draw), draw.randrange(2) == 0, 1 + draw.randrange(4))
-    if kind == 1:
         return partial(rows_of, drawn_log(draw), 1 + draw.randrange(30), draw.randrange(2) == 0)
-    if kind == 2:
+    if kind == 1:
         sizes = (0, 1, 5, 126, 127, 128, 300)
         parts = [
             draw.randbytes(4) + encode_uvarint(size + 1) + draw.randbytes(size) + b"\0"
             for size in draw.choices(sizes, k=draw.randrange(6))
         ]
         return partial(elements, mutated(draw, b"\1" + b"".join(parts)), draw.randrange(8))
-    if kind == 3:
+    if kind == 2:
         return partial(read_whole, mutated(draw, drawn_batch(draw, draw.choice(CODECS))))
     batch = drawn_batch(draw)
     count = struct.unpack_from(">i", batch, 57)[0]
@@ -232,7 +217,7 @@ def drawn_exercise(draw: random.Random) -> Exercise:
     count = draw.choice((count, count, count, count + 1, 0, -1, 2**31 - 1))
     start = draw.choice((0, 0, 0, min(1, len(data)), len(data)))
     base = draw.choice((0, 0, 1000, LARGE - 3))
-    if kind == 4:
+    if kind == 3:
         append_time = draw.choice((None, None, 1234))
         return partial(walked, data, start, count, base, append_time, 1 + draw.randrange(20))
     return partial(compacted, data, start, count, base)

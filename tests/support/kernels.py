@@ -32,7 +32,6 @@ MODULES = (
     "legacy",
     "reading",
     "row_kernel",
-    "scan_kernel",
     "validation",
 )
 

@@ -144,54 +144,6 @@ def test_kafka_s_batches_are_written_again_byte_for_byte(records: Any, index: in
             assert again._replace(**same) == header._replace(**same)
 
 
-def scanned(records: Any, scan: Any, data: bytes, rows_max: int) -> tuple[int, list[Any]]:
-    """The status in the end and all rows of a scan whose table has room for `rows_max`."""
-    table = memoryview(bytearray(112 * rows_max)).cast("q")
-    found: list[Any] = []
-    status = records.scan_kernel.RUNNING
-    while status == records.scan_kernel.RUNNING:
-        status = scan.step(data, len(data), table, rows_max)
-        found += [tuple(table[14 * row : 14 * row + 14]) for row in range(scan.rows)]
-    return status, found
-
-
-@packages
-@pytest.mark.parametrize("rows_max", [1, 3, 1000])
-def test_a_scan_finds_what_the_headers_say(records: Any, rows_max: int) -> None:
-    for vector in vectors():
-        data = bytes.fromhex(vector["hex"])
-        scan = records.scan_kernel.BatchScan(0, True)
-        status, rows = scanned(records, scan, data, rows_max)
-        if vector.get("error_at") == "split":
-            assert status == records.scan_kernel.CORRUPT
-            continue
-        if vector.get("error_at") == "crc":
-            assert status == records.scan_kernel.BAD_CRC
-            continue
-        whole = vector["valid_bytes"] == len(data)
-        assert status == (records.scan_kernel.DONE if whole else records.scan_kernel.TORN)
-        assert scan.position == vector["valid_bytes"]
-        assert rows == [
-            (
-                position,
-                header.size_bytes,
-                header.base_offset,
-                header.last_offset,
-                header.partition_leader_epoch,
-                header.magic,
-                header.attributes,
-                header.base_timestamp,
-                header.max_timestamp,
-                header.producer_id,
-                header.producer_epoch,
-                header.base_sequence,
-                header.record_count,
-                header.crc,
-            )
-            for position, header in records.iterate_headers(data)
-        ]
-
-
 @packages
 def test_control_records_say_what_kafka_reads_in_them(records: Any) -> None:
     seen = set()

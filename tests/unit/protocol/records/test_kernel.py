@@ -27,7 +27,7 @@ def payload_of(records: Any, count: int, **fields: Any) -> bytes:
 
 def test_the_second_life_is_the_source_and_needs_no_cython() -> None:
     package = interpreted()
-    for name in ("kernel", "compaction_kernel", "scan_kernel"):
+    for name in ("kernel", "compaction_kernel", "row_kernel"):
         module = getattr(package, name)
         assert not module.COMPILED
         assert module.__file__ is None or module.__file__.endswith(".py")
@@ -138,10 +138,6 @@ def test_tables_and_flags_that_are_too_small_are_refused(records: Any) -> None:
         records.compaction_kernel.select(
             data[:9], table, 2, offsets, True, bytearray(2), 0, selection
         )
-    with pytest.raises(ValueError, match="rows"):
-        records.scan_kernel.BatchScan().step(data, len(data), table, 5)
-    with pytest.raises(ValueError, match="rows"):
-        records.scan_kernel.BatchScan().step(data, len(data) + 1, table, 1)
 
 
 @packages
@@ -220,40 +216,3 @@ def test_a_bomb_in_a_produce_request_is_refused(records: Any) -> None:
     with pytest.raises(KafkaError) as raised:
         records.validate_for_append(data, 0, header, rules, **options)
     assert raised.value.code == ErrorCode.RECORD_LIST_TOO_LARGE
-
-
-@packages
-@pytest.mark.parametrize("value_size", [10, 40_000])
-def test_a_scan_goes_on_where_it_was_and_stops_at_what_is_wrong(
-    records: Any, value_size: int
-) -> None:
-    """Also for batches so large that the library's checksum is taken."""
-    scans = records.scan_kernel
-    batch = records.build_batch([records.Record(0, 5, b"k", bytes(value_size))])
-    count = 5
-    data = bytearray(bytes(batch) * count)
-    for index in range(count):
-        records.stamp(data, index * len(batch), index, 3)
-    table = memoryview(bytearray(8 * scans.ROW_FIELDS * 2)).cast("q")
-    scan = scans.BatchScan(0, True)
-    found = []
-    status = scans.RUNNING
-    while status == scans.RUNNING:
-        status = scan.step(data, len(data), table, 2)
-        found += [table[scans.ROW_FIELDS * row + 2] for row in range(scan.rows)]
-    assert (status, found, scan.position) == (scans.DONE, [0, 1, 2, 3, 4], len(data))
-    assert scan.step(data, len(data), table, 2) == scans.DONE
-
-    data[3 * len(batch) + 70] ^= 1
-    for verify, wanted, position in (
-        (True, scans.BAD_CRC, 3 * len(batch)),
-        (False, scans.DONE, 5 * len(batch)),
-    ):
-        scan = scans.BatchScan(0, verify)
-        status = scans.RUNNING
-        while status == scans.RUNNING:
-            status = scan.step(data, len(data), table, 2)
-        assert (status, scan.position) == (wanted, position)
-    scan = scans.BatchScan(4 * len(batch), True)
-    assert scan.step(data, len(data) - 1, table, 2) == scans.TORN
-    assert (scan.rows, scan.position) == (0, 4 * len(batch))
