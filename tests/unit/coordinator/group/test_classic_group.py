@@ -144,7 +144,7 @@ def test_a_new_group_that_cannot_be_stored_does_not_exist() -> None:
     world.log.refuse = None
     assert world.now(world.coordinator.list_groups([], [])).groups == []
     assert world.now(world.join()).generation_id == 1
-    assert len(world.shard.deadlines) == 3  # session, SyncGroup, expiry
+    assert len(world.shard.deadlines) == 4  # session, SyncGroup, expiry, missed deletions
 
 
 def test_assignments_that_cannot_be_stored_start_a_new_rebalance() -> None:

@@ -180,8 +180,6 @@ def test_offsets_of_a_topic_that_is_deleted_during_a_load_go_after_it() -> None:
     for pending, found in held:
         pending.complete(found)
     world.loop.run()
-    assert world.offset() == 5
-    world.loop.advance(RETRY_MS)
     assert world.offset() == -1
 
 
