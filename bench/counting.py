@@ -12,7 +12,6 @@ over all pairs of rounds, and what a reading of the clock takes on this machine.
 from __future__ import annotations
 
 import argparse
-import asyncio
 import inspect
 import pathlib
 import statistics
@@ -28,13 +27,11 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 from bench import one_request
 from bench.frames import one_record_request
-from bench.one_record import _answer
+from bench.node_here import node_with_topic
 from bench.one_request import TOPIC, Bench, encoded
 from kwire.api import fetch
 from kwire.clock import ticks_ns
-from kwire.config.broker_config import BrokerConfig
 from kwire.network.loop import new_event_loop, tune_malloc
-from kwire.node.node import Node
 from kwire.protocol import messages as m
 from kwire.protocol.frame import encode_response
 from kwire.replica import partition
@@ -275,21 +272,12 @@ SCENARIOS = {
 
 
 async def measure(options: argparse.Namespace, directory: str) -> None:
-    overrides = {
-        "log.dirs": directory,
-        "listeners": "PLAINTEXT://127.0.0.1:0",
+    settings = {
         "group.initial.rebalance.delay.ms": "0",
         # Plain roads count for themselves; what is exchanged here is the general way.
         "kwire.plain.requests.enable": "false",
     }
-    config = BrokerConfig.load(properties={}, environment={}, overrides=overrides, developer=True)
-    node = Node(config, asyncio.get_running_loop())
-    await node.start()
-    topic = m.CreateTopicsRequest.CreatableTopic(
-        name=TOPIC, num_partitions=one_request.PARTITIONS, replication_factor=1
-    )
-    request = m.CreateTopicsRequest(topics=[topic], timeout_ms=10_000)
-    await _answer(node.controller_channel.forward(request, None))  # type: ignore[arg-type]
+    node = await node_with_topic(directory, TOPIC, one_request.PARTITIONS, settings)
     all_exchanges = exchanges()
     bench = Bench(node, options)
     find = m.FindCoordinatorRequest(key_type=0, coordinator_keys=["bench"])

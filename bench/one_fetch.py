@@ -31,11 +31,10 @@ from typing import Any
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 from bench.groups import encoded
-from bench.one_record import _answer, _profile, plain_of
+from bench.node_here import node_with_topic
+from bench.one_record import _profile, plain_of
 from bench.one_request import PARTITIONS, TOPIC, Bench
-from kwire.config.broker_config import BrokerConfig
 from kwire.network.loop import new_event_loop, tune_malloc
-from kwire.node.node import Node
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
 from kwire.protocol.records import Record, build_batch
@@ -181,23 +180,7 @@ SCENARIOS = {"one": one, "session": session, "quiet": quiet, "waits": waits, "bu
 
 async def measure(options: argparse.Namespace, scenario: str, directory: str) -> float:
     """CPU seconds of one, the best of the rounds."""
-    config = BrokerConfig.load(
-        properties={},
-        environment={},
-        overrides={
-            "log.dirs": directory,
-            "listeners": "PLAINTEXT://127.0.0.1:0",
-            **dict(x.split("=", 1) for x in options.option or ()),
-        },
-        developer=True,
-    )
-    node = Node(config, asyncio.get_running_loop())
-    await node.start()
-    topic = m.CreateTopicsRequest.CreatableTopic(
-        name=TOPIC, num_partitions=options.partitions, replication_factor=1
-    )
-    request = m.CreateTopicsRequest(topics=[topic], timeout_ms=10_000)
-    await _answer(node.controller_channel.forward(request, None))  # type: ignore[arg-type]
+    node = await node_with_topic(directory, TOPIC, options.partitions, options=options.option)
     bench = Bench(node, options)
     one_round = await SCENARIOS[scenario](bench)
 

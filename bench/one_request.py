@@ -27,8 +27,8 @@ from typing import Any
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 from bench.groups import commit, encoded, end_transaction, produce
-from bench.one_record import Sink, _answer, _profile, plain_of
-from kwire.config.broker_config import BrokerConfig
+from bench.node_here import node_with_topic
+from bench.one_record import Sink, _profile, plain_of
 from kwire.network.loop import new_event_loop, tune_malloc
 from kwire.node.node import Node
 from kwire.protocol import frame
@@ -269,20 +269,8 @@ SCENARIOS = {
 
 async def measure(options: argparse.Namespace, directory: str) -> float:
     """CPU seconds of one, the best of the rounds."""
-    overrides = {
-        "log.dirs": directory,
-        "listeners": "PLAINTEXT://127.0.0.1:0",
-        "group.initial.rebalance.delay.ms": "0",
-        **dict(x.split("=", 1) for x in options.option or ()),
-    }
-    config = BrokerConfig.load(properties={}, environment={}, overrides=overrides, developer=True)
-    node = Node(config, asyncio.get_running_loop())
-    await node.start()
-    topic = m.CreateTopicsRequest.CreatableTopic(
-        name=TOPIC, num_partitions=PARTITIONS, replication_factor=1
-    )
-    request = m.CreateTopicsRequest(topics=[topic], timeout_ms=10_000)
-    await _answer(node.controller_channel.forward(request, None))  # type: ignore[arg-type]
+    settings = {"group.initial.rebalance.delay.ms": "0"}
+    node = await node_with_topic(directory, TOPIC, PARTITIONS, settings, options.option)
     bench = Bench(node, options)
     for kind in (0, 1):
 
