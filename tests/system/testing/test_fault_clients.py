@@ -177,9 +177,10 @@ def kafka_python_reads(bootstrap: str, topic: str) -> list[bytes]:
         except Exception as error:
             return [type(error).__name__.encode()]
 
-    found = wait_until(polled, timeout_s=TIMEOUT_S)
-    consumer.close(autocommit=False)
-    return found
+    try:
+        return wait_until(polled, timeout_s=TIMEOUT_S)
+    finally:
+        consumer.close(autocommit=False)
 
 
 def confluent_reads(bootstrap: str, topic: str) -> list[bytes]:
