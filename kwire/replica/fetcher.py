@@ -37,7 +37,9 @@ from kwire.replica.settled_partitions import SettledPartitions
 logger = logging.getLogger(__name__)
 
 LATEST, EARLIEST = -1, -2
-INTERRUPT_AFTER_MS = 5
+INTERRUPT_AFTER_MS, INTERRUPT_AFTER_MS_MAX = 5, 100
+"""A fetch that waits is ended so long after the change that brought new partitions was followed; a
+change of very many partitions is not waited for longer than the second of them."""
 SHORT_MS = 100  # until a log that takes nothing for now is looked at again
 THROTTLED_MS = 100
 
@@ -119,7 +121,8 @@ class Followed:
 
 
 class LeaderFetcher:
-    """See the module. `add` and `remove` as leaderships move; `close` at the end."""
+    """See the module. `add` and `remove` as leaderships move, `changed` behind them; `close` at the
+    end."""
 
     def __init__(self, host: FetcherHost, leader_id: int) -> None:
         self._host = host
@@ -130,7 +133,8 @@ class LeaderFetcher:
         self._pending: Pending[m.FetchResponse] | None = None
         self._sent_ms = 0
         self._is_appending = False
-        self._is_interrupted = False
+        self._interruption: Timer | None = None
+        self._interrupted_ms = 0  # when that is due
         self._settled: SettledPartitions | None = None
         """All that is followed, while what was asked last is asked again."""
         self._failures = 0
@@ -157,9 +161,8 @@ class LeaderFetcher:
         self.followed[partition.topic_id, partition.index] = followed
         if self._pending is None and not self._is_appending:
             self._wake_in(0)
-        elif self._pending is not None and not self._is_interrupted:
-            self._is_interrupted = True
-            self._host.call_later(INTERRUPT_AFTER_MS, self._interrupt)
+        elif self._pending is not None and self._interruption is None:
+            self._interrupt_in(INTERRUPT_AFTER_MS_MAX)
 
     def _add_again(self, followed: Followed) -> None:
         partition = followed.partition
@@ -171,9 +174,19 @@ class LeaderFetcher:
         self._unsettle()
         self.followed.pop(key, None)
 
+    def changed(self) -> None:
+        """What a change of the metadata adds and removes has been added and removed.
+
+        Only now a fetch that waits is ended: the next one asks for all partitions anew, and a
+        change of thousands of them is followed in many turns of the loop.
+        """
+        if self._interruption is not None:
+            self._interrupt_in(INTERRUPT_AFTER_MS)  # or sooner: changes may come one after another
+
     def close(self) -> None:
         """Fetch nothing any more."""
         self._closed = True
+        self._stay()
         self._unsettle()
         self.followed.clear()
         if self._timer is not None:
@@ -203,16 +216,26 @@ class LeaderFetcher:
             self._timer.cancel()
         self._timer = self._host.call_later(delay_ms, self._turn)
 
+    def _interrupt_in(self, delay_ms: int) -> None:
+        due_ms = self._host.now_ms() + delay_ms
+        if self._interruption is None or due_ms < self._interrupted_ms:
+            self._stay()
+            self._interrupted_ms = due_ms
+            self._interruption = self._host.call_later(delay_ms, self._interrupt)
+
+    def _stay(self) -> None:
+        """The fetch under way is not ended, or has ended."""
+        interruption, self._interruption = self._interruption, None
+        if interruption is not None:
+            interruption.cancel()
+
     def _interrupt(self) -> None:
         """New partitions do not wait until a fetch that waits for others comes back."""
-        if not self._is_interrupted or self._closed:
-            return
-        if self._pending is None:
-            self._is_interrupted = False
-            return
+        self._interruption = None
         pending, self._pending = self._pending, None
+        if self._closed or pending is None:
+            return
         pending.cancel()
-        self._is_interrupted = False
         self._unsettle()
         self._session.reset()
         self._host.reconnect(self.leader_id)
@@ -306,7 +329,7 @@ class LeaderFetcher:
 
     def _answered(self, done: Pending[m.FetchResponse]) -> None:
         self._pending = None
-        self._is_interrupted = False
+        self._stay()
         if self._closed:
             return
         error = done.error()
