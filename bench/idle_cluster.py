@@ -46,7 +46,7 @@ TOPIC_PARTITIONS = 100
 TIMEOUT_S = 120.0
 SETTLE_S = 10.0
 AFTER_S = 10.0
-POLL_S = 0.1
+POLL_S = 0.01
 ASKED_AT_ONCE = 500
 FETCH_VERSION = 12
 PRODUCE_WAIT_MS = 10_000
@@ -102,10 +102,13 @@ class Many(Configured):
         return [(one.topic, index) for one in wanted for index in range(one.num_partitions)]
 
 
-def described(address: str) -> dict[Key, Any]:
-    """What a broker knows of the partitions of all topics; nothing when it does not answer."""
+def described(address: str, topic: str | None = None) -> dict[Key, Any]:
+    """What a broker knows of the partitions of a topic, or of all; nothing when it does not
+    answer."""
+    shape = m.MetadataRequest
+    asked = None if topic is None else [shape.MetadataRequestTopic(name=topic)]
     try:
-        answer = call(address, m.MetadataRequest(topics=None), METADATA_VERSION, 10.0)
+        answer = call(address, shape(topics=asked), METADATA_VERSION, 10.0)
     except OSError:
         return {}
     return {
@@ -218,27 +221,31 @@ class Watcher:
         self._keys = keys
 
     def led(self, began: float) -> tuple[float, float, dict[Key, int]]:
-        """First and last partition that was led by the victim and is led by another one, as the
-        later of both brokers tells; and who leads."""
+        """When the first partition of the victim has another leader, and when all have, as the
+        later of both brokers tells; and who leads. All are looked at once the first one has."""
+        found: list[dict[Key, int]] = [{} for _ in self._others]
         first = 0.0
         while time.monotonic() - began < TIMEOUT_S:
-            counts = []
-            for address in self._others.values():
-                leaders = {key: one.leader_id for key, one in described(address).items()}
-                led = [x for x in leaders.values() if x not in (self._victim, -1)]
-                counts.append(len(led))
+            for number, address in enumerate(self._others.values()):
+                known = described(address, None if first else self._first[0])
+                found[number] = {key: one.leader_id for key, one in known.items()}
             passed = time.monotonic() - began
-            if min(counts) > self._led_before and not first:
-                first = passed
-            if min(counts) == len(self._keys):
-                return first, passed, leaders
+            if not first:
+                if all(x.get(self._first, -1) not in (self._victim, -1) for x in found):
+                    first = passed
+                    continue
+            elif all(
+                len(self._keys) == sum(leader not in (self._victim, -1) for leader in x.values())
+                for x in found
+            ):
+                return first, passed, found[0]
             time.sleep(POLL_S)
         raise SystemExit("bench: not all partitions are led again")
 
     def before(self) -> None:
         """Look at who leads before the end."""
         found = described(next(iter(self._others.values())))
-        self._led_before = sum(one.leader_id != self._victim for one in found.values())
+        self._first = next(key for key, one in found.items() if one.leader_id == self._victim)
 
     def done(
         self, began: float, leaders: dict[Key, int], ask: Callable[[str, list[Key]], list[Key]]
@@ -341,6 +348,15 @@ def idle(cluster: Many, partitions: int, seconds: float, profiles: Profiles) -> 
     profiles.end()
 
 
+def chosen(cluster: Many, *, of_controller: bool) -> int:
+    """A node that leads something, with the active controller or, if there is one, without it."""
+    controller = cluster.controller()
+    leaders = {one.leader_id for one in described(cluster.addresses[1]).values()}
+    if of_controller and controller in leaders:
+        return controller
+    return next((node for node in sorted(leaders) if node != controller), controller)
+
+
 def end_of_a_node(
     cluster: Many, keys: list[Key], how: str, options: argparse.Namespace, profiles: Profiles
 ) -> None:
@@ -352,7 +368,7 @@ def end_of_a_node(
         took = Watcher(cluster, 0, keys).done(began, leaders, produced)
         print(f"{len(keys):,} partitions, nobody gone: all written in {took:.2f} s", flush=True)
         time.sleep(2)
-    victim = cluster.controller() if options.controller else cluster.controller() % 3 + 1
+    victim = chosen(cluster, of_controller=options.controller)
     load = Load(cluster, keys, options.load) if options.load else None
     if load is not None:
         time.sleep(5)
