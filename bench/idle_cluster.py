@@ -219,6 +219,12 @@ class Watcher:
         self._others = {i: a for i, a in cluster.addresses.items() if i != victim}
         self._victim = victim
         self._keys = keys
+        self._pids = [cluster.pid(i) for i in self._others]
+        self.first_cpu_s = 0.0
+
+    def cpu_s(self) -> float:
+        """Of the others, so far."""
+        return sum(cpu_s(pid) for pid in self._pids)
 
     def led(self, began: float) -> tuple[float, float, dict[Key, int]]:
         """When the first partition of the victim has another leader, and when all have, as the
@@ -233,6 +239,7 @@ class Watcher:
             if not first:
                 if all(x.get(self._first, -1) not in (self._victim, -1) for x in found):
                     first = passed
+                    self.first_cpu_s = self.cpu_s()
                     continue
             elif all(
                 len(self._keys) == sum(leader not in (self._victim, -1) for leader in x.values())
@@ -381,7 +388,7 @@ def end_of_a_node(
     profiles.begin(f"{how}-{len(keys)}", others, AFTER_S)
     if options.profile:
         time.sleep(2)
-    before = {node: cpu_s(pid) for node, pid in others.items()}
+    before = watcher.cpu_s()
     log_size = cluster.log.stat().st_size
     began, wall = time.monotonic(), time.time()
     for pinger in pingers:
@@ -389,17 +396,19 @@ def end_of_a_node(
     os.kill(cluster.pid(victim), signal.SIGKILL if how == "kill" else signal.SIGTERM)
     first, led, leaders = watcher.led(began)
     longest = max(pinger.longest_s for pinger in pingers)
-    until_led = sum(cpu_s(pid) - before[node] for node, pid in others.items())
+    until_led = watcher.cpu_s() - before
     written = watcher.done(began, leaders, produced) if not options.only_led else 0.0
     read = watcher.done(began, leaders, readable) if not options.only_led else 0.0
     time.sleep(AFTER_S)
     for pinger in pingers:
         pinger.is_over = True
-    after = sum(cpu_s(pid) - before[node] for node, pid in others.items())
+    after = watcher.cpu_s() - before
+    served = "" if options.only_led else f", all written {written:.2f} s, all read {read:.2f} s"
     print(
-        f"{len(keys):,} partitions, {how}: first led {first:.2f} s, all led {led:.2f} s, all "
-        f"written {written:.2f} s, all read {read:.2f} s; CPU {until_led:.2f} s until led, "
-        f"{after:.2f} s with {AFTER_S:.0f} s more; others wait {longest * 1e3:.0f} ms at most",
+        f"{len(keys):,} partitions, {how}: first led {first:.2f} s, all led {led:.2f} s{served}; "
+        f"CPU of the others {watcher.first_cpu_s - before:.2f} s until the first, {until_led:.2f} "
+        f"s until all, {after:.2f} s with {AFTER_S:.0f} s more; an ApiVersions waits "
+        f"{longest * 1e3:.0f} ms at most",
         flush=True,
     )
     if load is not None:

@@ -37,9 +37,10 @@ from kwire.replica.settled_partitions import SettledPartitions
 logger = logging.getLogger(__name__)
 
 LATEST, EARLIEST = -1, -2
-INTERRUPT_AFTER_MS, INTERRUPT_AFTER_MS_MAX = 5, 100
-"""A fetch that waits is ended so long after the change that brought new partitions was followed; a
-change of very many partitions is not waited for longer than the second of them."""
+INTERRUPT_AFTER_MS, INTERRUPT_AFTER_MS_MAX = 5, 500
+"""A fetch that waits is ended so long after the change that brought new partitions was followed.
+The end of a change of very many is not waited for longer than the second of them, which is how long
+a fetch waits by default and Kafka's new partitions with it."""
 SHORT_MS = 100  # until a log that takes nothing for now is looked at again
 THROTTLED_MS = 100
 

@@ -26,7 +26,7 @@ STARTED_S, IN_SYNC_S = 60.0, 60.0
 SERVED_S = 5.0
 """From the end of a node on, where a fetch that nothing ends waits far longer."""
 FETCH_ENDS_MAX = 5
-"""Of a node, in the 60 turns of 4 ms of a change: one in each 100 ms, and one at the end."""
+"""Of a node, in the 60 turns of 4 ms of a change."""
 SETTINGS = {
     "replica.fetch.wait.max.ms": "20000",
     "replica.socket.timeout.ms": "30000",
@@ -62,6 +62,14 @@ class Failover:
 
     def run(self, *, in_order: bool) -> None:
         """One node ends, and each partition takes a record on whoever leads it then."""
+        try:
+            self._run(in_order)
+        finally:
+            for host in self.simulation.hosts.values():
+                if host.up:
+                    host.loop.kill()
+
+    def _run(self, in_order: bool) -> None:
         nodes = self.nodes
         for node_id in IDS:
             nodes.start(node_id)

@@ -191,7 +191,7 @@ def test_a_change_that_takes_long_does_not_keep_new_partitions_waiting(world: Re
         world.exchange(1)
     answer, world[2]._answer = world[2]._answer, lambda *_: None  # type: ignore[method-assign]
     world.exchange(2)
-    for _ in range(13):
+    for _ in range(64):
         fetcher.add(world[2].partition, 0)
         world.exchange(8)
     assert world[2].reconnects == [1]
