@@ -30,7 +30,12 @@ from kwire.protocol import messages as m
 from kwire.protocol.api_keys import ApiKey
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.structs import Message, Request
-from kwire.replica.follower_session import Asked, FollowerSession, TopicIdPartition
+from kwire.replica.follower_session import (
+    Asked,
+    FollowerSession,
+    TopicIdPartition,
+    whole_batches_bytes,
+)
 from kwire.replica.partition import Partition
 from kwire.replica.settled_partitions import SettledPartitions
 
@@ -568,18 +573,6 @@ _SOON_OVER = (
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
 )
 """Either side has not seen the newest metadata yet."""
-
-
-def whole_batches_bytes(records: Buffer) -> int:
-    """How many bytes at the beginning are whole batches; the last one may be cut off."""
-    view = memoryview(records)
-    end, size_bytes = 0, len(view)
-    while end + 12 <= size_bytes:
-        length = int.from_bytes(view[end + 8 : end + 12], "big", signed=True)
-        if length < 0 or end + 12 + length > size_bytes:
-            break
-        end += 12 + length
-    return end
 
 
 def truncation_offset(partition: Partition, epoch: int, end_offset: int) -> int:

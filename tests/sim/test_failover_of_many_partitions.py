@@ -58,7 +58,7 @@ class Failover:
 
     def _attach(self, node: Node) -> None:
         node.replicas.slice_cost = 1
-        node.publishing._loop = Late(node.publishing._loop)
+        node.publishing._loop = Late(node.publishing._loop)  # type: ignore[assignment]
 
     def run(self, *, in_order: bool) -> None:
         """One node ends, and each partition takes a record on whoever leads it then."""

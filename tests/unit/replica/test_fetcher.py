@@ -10,8 +10,8 @@ import pytest
 from kwire.pending import Pending
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
-from kwire.replica.fetcher import EARLIEST, LATEST, FetchState, whole_batches_bytes
-from kwire.replica.follower_session import Asked, FollowerSession
+from kwire.replica.fetcher import EARLIEST, LATEST, FetchState
+from kwire.replica.follower_session import Asked, FollowerSession, whole_batches_bytes
 from tests.support.replicas import TOPIC_ID, Replicas
 
 
