@@ -22,7 +22,6 @@ import logging
 from collections.abc import Callable
 from typing import NamedTuple, Protocol, TypeVar
 
-from kwire.log.files import Buffer
 from kwire.log.partition.partition_log import PartitionLog
 from kwire.log.scheduling import Timer
 from kwire.pending import Pending, gather
