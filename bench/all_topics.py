@@ -58,6 +58,8 @@ class Client:
 class Pinger(threading.Thread):
     """Asks for ApiVersions again and again; `longest_s` since it was last set to 0."""
 
+    pause_s = 0.001
+
     def __init__(self, port: int) -> None:
         super().__init__(daemon=True)
         self._client = Client(port)
@@ -70,7 +72,7 @@ class Pinger(threading.Thread):
             began = time.perf_counter()
             self._client.ask(request)
             self.longest_s = max(self.longest_s, time.perf_counter() - began)
-            time.sleep(0.001)
+            time.sleep(self.pause_s)
 
 
 def create(address: str, topics: int, partitions: int) -> None:

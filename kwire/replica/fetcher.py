@@ -22,7 +22,6 @@ import logging
 from collections.abc import Callable
 from typing import NamedTuple, Protocol, TypeVar
 
-from kwire.log.files import Buffer
 from kwire.log.partition.partition_log import PartitionLog
 from kwire.log.scheduling import Timer
 from kwire.pending import Pending, gather
@@ -30,14 +29,22 @@ from kwire.protocol import messages as m
 from kwire.protocol.api_keys import ApiKey
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.structs import Message, Request
-from kwire.replica.follower_session import Asked, FollowerSession, TopicIdPartition
+from kwire.replica.follower_session import (
+    Asked,
+    FollowerSession,
+    TopicIdPartition,
+    whole_batches_bytes,
+)
 from kwire.replica.partition import Partition
 from kwire.replica.settled_partitions import SettledPartitions
 
 logger = logging.getLogger(__name__)
 
 LATEST, EARLIEST = -1, -2
-INTERRUPT_AFTER_MS = 5
+INTERRUPT_AFTER_MS, INTERRUPT_AFTER_MS_MAX = 5, 500
+"""A fetch that waits is ended so long after the change that brought new partitions was followed.
+The end of a change of very many is not waited for longer than the second of them, which is how long
+a fetch waits by default and Kafka's new partitions with it."""
 SHORT_MS = 100  # until a log that takes nothing for now is looked at again
 THROTTLED_MS = 100
 
@@ -119,7 +126,8 @@ class Followed:
 
 
 class LeaderFetcher:
-    """See the module. `add` and `remove` as leaderships move; `close` at the end."""
+    """See the module. `add` and `remove` as leaderships move, `changed` behind them; `close` at the
+    end."""
 
     def __init__(self, host: FetcherHost, leader_id: int) -> None:
         self._host = host
@@ -130,7 +138,8 @@ class LeaderFetcher:
         self._pending: Pending[m.FetchResponse] | None = None
         self._sent_ms = 0
         self._is_appending = False
-        self._is_interrupted = False
+        self._interruption: Timer | None = None
+        self._interrupted_ms = 0  # when that is due
         self._settled: SettledPartitions | None = None
         """All that is followed, while what was asked last is asked again."""
         self._failures = 0
@@ -157,9 +166,8 @@ class LeaderFetcher:
         self.followed[partition.topic_id, partition.index] = followed
         if self._pending is None and not self._is_appending:
             self._wake_in(0)
-        elif self._pending is not None and not self._is_interrupted:
-            self._is_interrupted = True
-            self._host.call_later(INTERRUPT_AFTER_MS, self._interrupt)
+        elif self._pending is not None and self._interruption is None:
+            self._interrupt_in(INTERRUPT_AFTER_MS_MAX)
 
     def _add_again(self, followed: Followed) -> None:
         partition = followed.partition
@@ -171,9 +179,19 @@ class LeaderFetcher:
         self._unsettle()
         self.followed.pop(key, None)
 
+    def changed(self) -> None:
+        """What a change of the metadata adds and removes has been added and removed.
+
+        Only now a fetch that waits is ended: the next one asks for all partitions anew, and a
+        change of thousands of them is followed in many turns of the loop.
+        """
+        if self._interruption is not None:
+            self._interrupt_in(INTERRUPT_AFTER_MS)  # or sooner: changes may come one after another
+
     def close(self) -> None:
         """Fetch nothing any more."""
         self._closed = True
+        self._stay()
         self._unsettle()
         self.followed.clear()
         if self._timer is not None:
@@ -203,16 +221,26 @@ class LeaderFetcher:
             self._timer.cancel()
         self._timer = self._host.call_later(delay_ms, self._turn)
 
+    def _interrupt_in(self, delay_ms: int) -> None:
+        due_ms = self._host.now_ms() + delay_ms
+        if self._interruption is None or due_ms < self._interrupted_ms:
+            self._stay()
+            self._interrupted_ms = due_ms
+            self._interruption = self._host.call_later(delay_ms, self._interrupt)
+
+    def _stay(self) -> None:
+        """The fetch under way is not ended, or has ended."""
+        interruption, self._interruption = self._interruption, None
+        if interruption is not None:
+            interruption.cancel()
+
     def _interrupt(self) -> None:
         """New partitions do not wait until a fetch that waits for others comes back."""
-        if not self._is_interrupted or self._closed:
-            return
-        if self._pending is None:
-            self._is_interrupted = False
-            return
+        self._interruption = None
         pending, self._pending = self._pending, None
+        if self._closed or pending is None:
+            return
         pending.cancel()
-        self._is_interrupted = False
         self._unsettle()
         self._session.reset()
         self._host.reconnect(self.leader_id)
@@ -306,7 +334,7 @@ class LeaderFetcher:
 
     def _answered(self, done: Pending[m.FetchResponse]) -> None:
         self._pending = None
-        self._is_interrupted = False
+        self._stay()
         if self._closed:
             return
         error = done.error()
@@ -544,18 +572,6 @@ _SOON_OVER = (
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
 )
 """Either side has not seen the newest metadata yet."""
-
-
-def whole_batches_bytes(records: Buffer) -> int:
-    """How many bytes at the beginning are whole batches; the last one may be cut off."""
-    view = memoryview(records)
-    end, size_bytes = 0, len(view)
-    while end + 12 <= size_bytes:
-        length = int.from_bytes(view[end + 8 : end + 12], "big", signed=True)
-        if length < 0 or end + 12 + length > size_bytes:
-            break
-        end += 12 + length
-    return end
 
 
 def truncation_offset(partition: Partition, epoch: int, end_offset: int) -> int:

@@ -53,9 +53,12 @@ class Fetchers:
             yield from fetcher.followed.values()
 
     def settle(self) -> None:
-        """Let go of the fetchers that have nothing left (after a change of the metadata)."""
+        """A change of the metadata has been followed: fetchers that have nothing left are let go
+        of, the others ask for what is new."""
         for leader_id, fetcher in list(self._by_leader.items()):
-            if not fetcher.followed:
+            if fetcher.followed:
+                fetcher.changed()
+            else:
                 fetcher.close()
                 del self._by_leader[leader_id]
 

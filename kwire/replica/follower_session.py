@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from kwire.log.files import Buffer
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
 
@@ -106,3 +107,15 @@ class FollowerSession:
             self.session_id = session_id
             self.epoch = 1 if self.epoch == EPOCH_MAX else self.epoch + 1
         return True
+
+
+def whole_batches_bytes(records: Buffer) -> int:
+    """How many bytes at the beginning are whole batches; the last one may be cut off."""
+    view = memoryview(records)
+    end, size_bytes = 0, len(view)
+    while end + 12 <= size_bytes:
+        length = int.from_bytes(view[end + 8 : end + 12], "big", signed=True)
+        if length < 0 or end + 12 + length > size_bytes:
+            break
+        end += 12 + length
+    return end

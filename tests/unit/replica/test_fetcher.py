@@ -10,8 +10,8 @@ import pytest
 from kwire.pending import Pending
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
-from kwire.replica.fetcher import EARLIEST, LATEST, FetchState, whole_batches_bytes
-from kwire.replica.follower_session import Asked, FollowerSession
+from kwire.replica.fetcher import EARLIEST, LATEST, FetchState
+from kwire.replica.follower_session import Asked, FollowerSession, whole_batches_bytes
 from tests.support.replicas import TOPIC_ID, Replicas
 
 
@@ -152,6 +152,7 @@ def test_a_new_partition_does_not_wait_for_a_fetch_under_way(world: Replicas) ->
     world.exchange(2)
     sent = len(world[2].sent)
     fetcher.add(world[2].partition, 0)
+    world[2].fetchers.settle()
     world.exchange(3)
     assert len(world[2].sent) == sent, "an answer may be on its way"
     world[2]._answer = answer  # type: ignore[method-assign]
@@ -159,6 +160,42 @@ def test_a_new_partition_does_not_wait_for_a_fetch_under_way(world: Replicas) ->
     assert world[2].reconnects == [1]
     assert len(world[2].sent) > sent
     assert world[2].sent[sent].session_epoch == 0
+
+
+def test_a_change_of_many_partitions_ends_a_fetch_once(world: Replicas) -> None:
+    """It is followed in many turns of the loop; a fetch that waits is ended behind the last."""
+    world.lead(1, epoch=0)
+    fetcher = next(iter(world[2].fetchers._by_leader.values()))
+    world.exchange()
+    while fetcher._pending is None:
+        world.exchange(1)
+    answer, world[2]._answer = world[2]._answer, lambda *_: None  # type: ignore[method-assign]
+    world.exchange(2)
+    sent = len(world[2].sent)
+    for _ in range(8):
+        fetcher.add(world[2].partition, 0)
+        world.exchange(8)
+    assert (world[2].reconnects, len(world[2].sent)) == ([], sent)
+    for _ in range(2):  # another change behind it puts nothing off
+        world[2].fetchers.settle()
+        world.exchange(3)
+    assert (world[2].reconnects, len(world[2].sent)) == ([1], sent + 1)
+    world[2]._answer = answer  # type: ignore[method-assign]
+
+
+def test_a_change_that_takes_long_does_not_keep_new_partitions_waiting(world: Replicas) -> None:
+    world.lead(1, epoch=0)
+    fetcher = next(iter(world[2].fetchers._by_leader.values()))
+    world.exchange()
+    while fetcher._pending is None:
+        world.exchange(1)
+    answer, world[2]._answer = world[2]._answer, lambda *_: None  # type: ignore[method-assign]
+    world.exchange(2)
+    for _ in range(64):
+        fetcher.add(world[2].partition, 0)
+        world.exchange(8)
+    assert world[2].reconnects == [1]
+    world[2]._answer = answer  # type: ignore[method-assign]
 
 
 def test_damage_on_the_way_is_fetched_again(world: Replicas) -> None:
