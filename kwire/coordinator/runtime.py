@@ -22,7 +22,6 @@ from kwire.clock import Clock
 from kwire.coordinator import batches
 from kwire.coordinator.loading import Loading, Worker
 from kwire.coordinator.open_batch import Encoded, OpenBatch, size_of
-from kwire.coordinator.parked_replies import ParkedReplies
 from kwire.coordinator.partition import HeldReply, Parked, PartitionShard, ShardState, unavailable
 from kwire.coordinator.reloading import PAUSE_MS, Reloads, may_pass
 from kwire.coordinator.shard_interface import (
@@ -40,6 +39,7 @@ from kwire.kept_errors import kept
 from kwire.log.partition.producers import VerificationGuard
 from kwire.pending import Pending
 from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.turn_budget import TurnBudget
 
 logger = logging.getLogger(__name__)
 
@@ -49,6 +49,8 @@ Operation = Callable[[S, Moment], Result[R]]
 
 # `append_linger_ms` of a batch that is appended at the end of the loop's turn.
 END_OF_TURN = -1
+# Parked replies that leave a turn: a thousand that one operation answers take tens of ms.
+REPLIES_A_TURN = 50
 # Append errors that say that somebody else leads the partition by now: `load` or `unload` follows.
 LOST_LEADERSHIP = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
 
@@ -92,7 +94,7 @@ class CoordinatorRuntime(Generic[S]):
         self._lingering: dict[int, PartitionShard[S]] = {}
         self._partitions: dict[int, PartitionShard[S]] = {}
         self._generation = 0
-        self._parked = ParkedReplies(loop)
+        self._parked = TurnBudget(loop.call_soon, REPLIES_A_TURN)
         self.reloads = Reloads()
         self._timers: ShardTimers[S] = ShardTimers(loop, clock, self._expire_one, self._settle)
 
@@ -127,7 +129,7 @@ class CoordinatorRuntime(Generic[S]):
         """Unload everything."""
         for partition in list(self._partitions):
             self.unload(partition)
-        self._parked.release_all()
+        self._parked.do_all()
 
     def partitions(self) -> list[int]:
         """The partitions that are loaded or being loaded, ascending."""
@@ -462,7 +464,7 @@ class CoordinatorRuntime(Generic[S]):
         """After an operation or a move of the high watermark: release, then set the timers."""
         if self._partitions.get(current.partition) is not current:
             return
-        current.release_committed(self._parked.release)
+        current.release_committed(self._parked)
         if self._partitions.get(current.partition) is not current:
             return  # a callback of a released reply unloaded us
         if current.held and current.held_timer is None:

@@ -13,7 +13,7 @@ import pytest
 from kwire.coordinator.group.assignment_jobs import BEGIN_AFTER_MS, INLINE_SIZE_MAX, MEMBER_SIZE
 from kwire.coordinator.group.assignors.spec import GroupSpec
 from kwire.coordinator.group.consumer import assigning
-from kwire.coordinator.parked_replies import REPLIES_A_TURN
+from kwire.coordinator.runtime import REPLIES_A_TURN
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
 from tests.support.coordinators import Handle, ManualLoop
