@@ -72,9 +72,11 @@ def split(
     bytes_max: int,
     atomic: bool,
     base_sequence: int = 0,
+    built: bytearray | None = None,
 ) -> list[tuple[bytearray, Sequence[CoordinatorRecord]]]:
     """The batches for `records`, none larger than `bytes_max`: one if `atomic`, else as many as
-    it takes. Raises KafkaError(MESSAGE_TOO_LARGE)."""
+    it takes. `built` is that one, where it was made before. Raises KafkaError(MESSAGE_TOO_LARGE).
+    """
     sizes = [len(key) + len(value or b"") + RECORD_OVERHEAD_BYTES for key, value in encoded]
     if atomic or sum(sizes) + BATCH_OVERHEAD_BYTES <= bytes_max:
         bounds = [(0, len(encoded))]
@@ -82,7 +84,7 @@ def split(
         bounds = list(_cut(sizes, bytes_max))
     batches: list[tuple[bytearray, Sequence[CoordinatorRecord]]] = []
     for start, end in bounds:
-        batch = build(encoded[start:end], wall_ms, producer, base_sequence)
+        batch = built or build(encoded[start:end], wall_ms, producer, base_sequence)
         if len(batch) > bytes_max:
             raise KafkaError(
                 ErrorCode.MESSAGE_TOO_LARGE,

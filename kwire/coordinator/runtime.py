@@ -345,6 +345,7 @@ class CoordinatorRuntime(Generic[S]):
             self._log.batch_bytes_max(current.partition),
             result.atomic,
             self._base_sequence,
+            result.batch,
         )
         for batch, records in cut:
             offset = self._append(current, batch, guard)

@@ -76,7 +76,8 @@ class Result(NamedTuple, Generic[R]):
     the log took none of them (too large, too few replicas in sync): it undoes soft state and
     returns the response, or None to fail the operation with that error. With `atomic` false the
     records may go into several batches, of which the first may be taken all the same. `encoded` are
-    the keys and values of the records where they were made before, in turns of their own.
+    the keys and values of the records where they were made before, in turns of their own, and
+    `batch` the one of a `producer` with all of them.
     """
 
     records: Sequence[CoordinatorRecord] = ()
@@ -86,6 +87,7 @@ class Result(NamedTuple, Generic[R]):
     atomic: bool = True
     producer: Producer | None = None
     encoded: list[tuple[bytes, bytes | None]] | None = None
+    batch: bytearray | None = None
 
 
 class Shard(Protocol):
