@@ -21,6 +21,7 @@ from typing import Generic, TypeVar
 from kwire.clock import Clock
 from kwire.coordinator import batches
 from kwire.coordinator.loading import Loading, Worker
+from kwire.coordinator.lone_batches import lone_batches
 from kwire.coordinator.open_batch import Encoded, OpenBatch, size_of
 from kwire.coordinator.partition import HeldReply, Parked, PartitionShard, ShardState, unavailable
 from kwire.coordinator.reloading import PAUSE_MS, Reloads, may_pass
@@ -317,8 +318,11 @@ class CoordinatorRuntime(Generic[S]):
     ) -> KafkaError | None:
         """Replay and append; the error with which the log refused all, or the rest, of it."""
         try:
-            encoded = result.encoded or batches.encode_all(result.records)
-            if result.producer is None and self._append_linger_ms != 0:
+            encoded = result.encoded
+            if encoded is None:
+                encoded = [] if result.built is not None else batches.encode_all(result.records)
+            is_lone = result.producer is not None or result.built is not None
+            if not is_lone and self._append_linger_ms != 0:
                 size_bytes = size_of(encoded)
                 batch = self._batch_for(current, size_bytes)
                 if batch is not None:
@@ -335,22 +339,11 @@ class CoordinatorRuntime(Generic[S]):
         self, current: PartitionShard[S], result: Result[R], encoded: list[Encoded], moment: Moment
     ) -> None:
         """Append an operation's records in batches of their own, then replay them."""
-        shard, producer = current.shard, result.producer
-        producer_id, epoch, guard = (-1, -1, None) if producer is None else producer
-        cut = batches.split(
-            result.records,
-            encoded,
-            moment.wall_ms,
-            producer,
-            self._log.batch_bytes_max(current.partition),
-            result.atomic,
-            self._base_sequence,
-            result.batch,
-        )
-        for batch, records in cut:
-            offset = self._append(current, batch, guard)
-            for i, record in enumerate(records):
-                shard.replay(record.key, record.value, offset + i, producer_id, epoch)
+        bytes_max = self._log.batch_bytes_max(current.partition)
+        guard = None if result.producer is None else result.producer.guard
+        cut = lone_batches(result, encoded, moment.wall_ms, bytes_max, self._base_sequence)
+        for batch, replay in cut:
+            replay(current.shard, self._append(current, batch, guard))
 
     # ------------------------------------------------------------------ batches
 

@@ -13,8 +13,9 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from kwire.coordinator import batches
 from kwire.coordinator.group.offset_records import offset_commit
+from kwire.coordinator.group.storage import OffsetRecord
 from kwire.coordinator.group.stored_offsets import StoredOffset
-from kwire.coordinator.open_batch import Encoded
+from kwire.coordinator.group.usual_commit import OffsetShard
 from kwire.coordinator.shard_interface import CoordinatorRecord, Producer
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
@@ -124,16 +125,15 @@ def transactional_topic(
 
 
 class MadeOffsets(Generic[T]):
-    """All of a commit of many partitions, once `steps` has ended; `error` is why there is none.
-    `batch` is that of a transaction."""
+    """All of a commit of many partitions, once `steps` has ended; `error` is why there is none."""
 
     __slots__ = (
+        "_batch",
         "_commit",
         "_producer",
+        "_rows",
         "_topics",
         "answered",
-        "batch",
-        "encoded",
         "error",
         "records",
     )
@@ -145,25 +145,35 @@ class MadeOffsets(Generic[T]):
         self._topics = topics
         self._producer = producer
         self.records: list[CoordinatorRecord] = []
-        self.encoded: list[Encoded] = []
+        self._rows: list[OffsetRecord] = []
         self.answered: list[T] = []
-        self.batch: bytearray | None = None
+        self._batch: bytearray | None = None
         self.error: KafkaError | None = None
+
+    @property
+    def batch(self) -> bytearray:
+        """See `BuiltRecords`; there are records."""
+        assert self._batch is not None
+        return self._batch
+
+    def replay(self, shard: OffsetShard, offset: int, producer_id: int) -> None:
+        """See `BuiltRecords`."""
+        shard.storage.replay_offsets(self._rows, offset, producer_id)
 
     def steps(self) -> Iterator[None]:
         """Make it, a slice a step; what follows the last one has a turn for itself."""
+        growing = batches.GrowingBatch(self._commit.wall_ms, self._producer)
         try:
             for goes_on, topics in _pieces(self._topics):
                 made, answered = make(self._commit, topics)
                 self.records += made
-                self.encoded += batches.encode_all(made)
+                self._rows += [OffsetRecord(*record[:2]) for record in made]  # type: ignore[arg-type]
+                growing.add(batches.encode_all(made))
                 if goes_on:
                     self.answered[-1].partitions += answered.pop(0).partitions
                 self.answered += answered
                 yield
-            if self._producer is not None and self.encoded:
-                self.batch = batches.build(self.encoded, self._commit.wall_ms, self._producer)
-                yield
+            self._batch = growing.built()
         except KafkaError as error:
             self.error = error
 

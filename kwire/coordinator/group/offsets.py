@@ -98,7 +98,7 @@ class OffsetOperations:
         self._check_commit(request, api_version, moment)
         self._count(made)
         response = m.OffsetCommitResponse(topics=made.answered)
-        return Result(made.records, response, encoded=made.encoded)
+        return Result(made.records, response, built=made)
 
     def _check_commit(
         self, request: m.OffsetCommitRequest, api_version: int, moment: Moment
@@ -162,8 +162,7 @@ class OffsetOperations:
         if made is not None:
             self._count(made)
             response = m.TxnOffsetCommitResponse(topics=made.answered)
-            encoded, batch = made.encoded, made.batch
-            return Result(made.records, response, producer=producer, encoded=encoded, batch=batch)
+            return Result(made.records, response, producer=producer, built=made)
         commit = transactional_commit_of(request, moment.wall_ms, self._metadata_bytes_max)
         records, topics = made_offsets.make(commit, request.topics)
         self._storage.counts.offset_commits += len(records)
