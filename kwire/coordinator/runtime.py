@@ -51,7 +51,7 @@ Operation = Callable[[S, Moment], Result[R]]
 # `append_linger_ms` of a batch that is appended at the end of the loop's turn.
 END_OF_TURN = -1
 # Parked replies that leave a turn: a thousand that one operation answers take tens of ms.
-REPLIES_A_TURN = 50
+REPLIES_A_TURN = 25
 # Append errors that say that somebody else leads the partition by now: `load` or `unload` follows.
 LOST_LEADERSHIP = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
 
