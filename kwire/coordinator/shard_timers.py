@@ -15,8 +15,8 @@ from kwire.coordinator.shard_interface import Loop, Moment, Shard
 
 S = TypeVar("S", bound=Shard)
 
-SLICE_MS = 2
-"""What is begun then may take as much again, and the loop has other work in the same turn."""
+SLICE_MS = 1
+"""What is begun then may take longer, and the loop has other work in the same turn."""
 
 
 class ShardTimers(Generic[S]):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 ConnectionT = TypeVar("ConnectionT")
 
-STARTS_A_TURN = 20
+STARTS_A_TURN = 10
 """Requests of members of groups that a turn of the loop starts: a thousand may arrive in one, when
 a broker came back, or when all of them were started by one program. The others start in the next
 turns, each in front of what its connection sends behind it."""
