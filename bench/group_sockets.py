@@ -1,8 +1,9 @@
 """The clients of `large_groups.py --sockets`: a connection each to a broker of its own process.
 
 Beside them a member of another group sends heartbeats from a third process, one every 5 ms at most,
-and notes how long each takes: what the members of other groups feel while a large one comes
-together.
+and notes how long each takes, and how much processor time the broker's loop had meanwhile: what
+the members of other groups feel while a large one comes together, on this machine, and on one with
+nothing else to do.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ class SocketClients:
         self.turns_s: list[float] = [0.0]
         self._broker = broker
         self._version_of = version_of
-        self._watch = Watch(broker.port)
+        self._watch = Watch(broker.port, broker.pid)
         self._cpu_s = broker.cpu_s()
         self._began_s = time.monotonic()
 
@@ -122,12 +123,13 @@ class SocketClients:
         self._cpu_s, self._began_s = self._broker.cpu_s(), time.monotonic()
 
     def told(self, what: str) -> None:
-        times = sorted(self._watch.times_ms())
+        found = self._watch.times_ms()
+        waited, worked = (sorted(each) for each in zip(*found, strict=True))
         cpu_s, took_s = self._broker.cpu_s() - self._cpu_s, time.monotonic() - self._began_s
-        p50, p99 = (times[int(len(times) * share)] for share in (0.5, 0.99))
         print(
-            f"{what}: {took_s:.1f} s, {cpu_s:.2f} s of CPU of the broker; {len(times)} heartbeats "
-            f"of another group: median {p50:.1f}, p99 {p99:.1f}, longest {times[-1]:.1f} ms",
+            f"{what}: {took_s:.1f} s, {cpu_s:.2f} s of CPU of the broker; {len(found)} heartbeats "
+            f"of another group, ms: median, p99 and longest {_told(waited)}, of which the broker "
+            f"worked {_told(worked)}",
             flush=True,
         )
         self._begin()
@@ -138,21 +140,28 @@ class SocketClients:
             member.transport.abort()
 
 
+def _told(times: list[float]) -> str:
+    median, p99 = (times[int(len(times) * share)] for share in (0.5, 0.99))
+    return f"{median:.1f}, {p99:.1f}, {times[-1]:.1f}"
+
+
 class Watch:
     """The process whose heartbeats are timed."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, pid: int) -> None:
         self._pipe, theirs = multiprocessing.Pipe()
-        self._process = multiprocessing.Process(target=_watch, args=(port, theirs), daemon=True)
+        self._process = multiprocessing.Process(
+            target=_watch, args=(port, pid, theirs), daemon=True
+        )
         self._process.start()
 
     def ready(self) -> None:
         self._pipe.recv()
 
-    def times_ms(self) -> list[float]:
-        """Those since it was asked last."""
+    def times_ms(self) -> list[tuple[float, float]]:
+        """Of each heartbeat since it was asked last, and of the broker's loop meanwhile."""
         self._pipe.send(None)
-        found: list[float] = self._pipe.recv()
+        found: list[tuple[float, float]] = self._pipe.recv()
         return found
 
     def stop(self) -> None:
@@ -160,7 +169,8 @@ class Watch:
         self._process.join()
 
 
-def _watch(port: int, pipe: Connection) -> None:
+def _watch(port: int, pid: int, pipe: Connection) -> None:
+    schedstat = pathlib.Path(f"/proc/{pid}/schedstat")
     connection = socket.create_connection(("127.0.0.1", port))
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
@@ -209,15 +219,17 @@ def _watch(port: int, pipe: Connection) -> None:
     )
     beat = m.HeartbeatRequest(**place)
     pipe.send("ready")
-    times_ms: list[float] = []
+    times_ms: list[tuple[float, float]] = []
     while True:
         if pipe.poll(EVERY_S):
             pipe.recv()
             pipe.send(times_ms)
             times_ms = []
-        began = time.perf_counter()
+        worked_ns, began = int(schedstat.read_text().split()[0]), time.perf_counter()
         answer = ask(beat, 4)
-        times_ms.append((time.perf_counter() - began) * 1e3)
+        waited_ms = (time.perf_counter() - began) * 1e3
+        worked_ms = (int(schedstat.read_text().split()[0]) - worked_ns) / 1e6
+        times_ms.append((waited_ms, worked_ms))
         if answer.error_code:
             raise SystemExit(f"bench: a heartbeat is refused: {answer}")
 
