@@ -14,12 +14,14 @@ from kwire.coordinator.group.assignment_jobs import BEGIN_AFTER_MS, INLINE_SIZE_
 from kwire.coordinator.group.assignors.spec import GroupSpec
 from kwire.coordinator.group.classic.storing import AT_ONCE_MEMBERS_MAX
 from kwire.coordinator.group.consumer import assigning
+from kwire.coordinator.group.share.heartbeat import INLINE_SIZE_MAX as SHARE_INLINE_SIZE_MAX
 from kwire.coordinator.runtime import REPLIES_A_TURN
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
 from tests.support.coordinators import Handle, ManualLoop
 from tests.support.groups import GroupWorld
 from tests.unit.coordinator.group.test_consumer_groups import Consumers, told
+from tests.unit.coordinator.group.test_share_groups import Sharers
 
 MEMBERS = 2 * REPLIES_A_TURN + 7
 
@@ -113,6 +115,19 @@ def test_a_member_of_a_large_group_comes_and_lives_without_a_look_at_the_others(
     assert consumers.beat("m0", epoch).error_code == ErrorCode.NONE
     group.members, group.targets = dict(dict.items(group.members)), dict(dict.items(group.targets))
     assert list(group.members) == ["m0", "m1"]
+
+
+def test_a_member_of_a_large_share_group_comes_without_a_look_at_the_others() -> None:
+    """All members were copied, and looked at for an assignment that began later."""
+    sharers = Sharers(t=SHARE_INLINE_SIZE_MAX)
+    sharers.settle("m0")
+    group = sharers.group()
+    group.members, group.targets = Watched(group.members), Watched(group.targets)
+    assert sharers.join("m1").error_code == ErrorCode.NONE
+    assert sharers.join("m2").error_code == ErrorCode.NONE
+    group.members, group.targets = dict(dict.items(group.members)), dict(dict.items(group.targets))
+    found = {member: sharers.settle(member) for member in ("m0", "m1", "m2")}
+    assert sorted(set(itertools.chain(*found.values()))) == list(range(SHARE_INLINE_SIZE_MAX))
 
 
 def test_a_first_member_has_all_of_many_partitions_at_once() -> None:
