@@ -5,6 +5,7 @@ loaded anew, between any two slices of one assignment.
 
 - a member hears what the first assignment of its generation has for it, and nothing of another one,
 - what it hears is stored, with all members of that generation,
+- no operation fails in a way that has no Kafka error,
 - once nothing changes any more, everybody has an assignment.
 """
 
@@ -38,6 +39,15 @@ class AssignmentHistory:
         """By shard and generation: one that is loaded anew may begin a number again."""
         self.syncs: list[tuple[str, tuple[Any, int], Pending[Any]]] = []
         self.heard: dict[str, int] = {}
+        self.faults: list[Exception] = []
+        runtime = self.world.coordinator.runtime
+        broken = runtime._broken
+
+        def noted(current: Any, pending: Any, error: Exception) -> None:
+            self.faults.append(error)
+            broken(current, pending, error)
+
+        runtime._broken = noted  # type: ignore[method-assign]
         self.ended = 0
         """How many assignments were ended by something else."""
 
@@ -124,6 +134,8 @@ class AssignmentHistory:
     # -- what they hear
 
     def look(self) -> None:
+        if self.faults:
+            raise Violation(f"an operation failed: {self.faults}")
         joins, self.joins = self.joins, []
         for reply in joins:
             if not reply.done:

@@ -17,6 +17,7 @@ from kwire.coordinator.group.storage import OffsetRecord
 from kwire.coordinator.group.stored_offsets import StoredOffset
 from kwire.coordinator.group.usual_commit import OffsetShard
 from kwire.coordinator.shard_interface import CoordinatorRecord, Producer
+from kwire.kept_errors import kept
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 
@@ -175,7 +176,7 @@ class MadeOffsets(Generic[T]):
                 yield
             self._batch = growing.built()
         except KafkaError as error:
-            self.error = error
+            self.error = kept(error)
 
 
 def _pieces(topics: Sequence[Asked]) -> Iterator[tuple[bool, list[Asked]]]:
