@@ -83,6 +83,11 @@ class Broker:
     def address(self) -> str:
         return f"127.0.0.1:{self.port}"
 
+    @property
+    def pid(self) -> int:
+        """Of its first process."""
+        return self._process.pid
+
     def cpu_s(self) -> float:
         """User and system time of all its processes so far."""
         total = 0

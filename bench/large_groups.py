@@ -1,7 +1,7 @@
 """A group of 1,000 members comes together: what the broker works for it, and its longest turns.
 
     bench/large_groups.py [classic|consumer ...] [--members N] [--partitions N] [--burst N]
-                          [--profile] [-o NAME=VALUE]
+                          [--profile] [--sockets] [-o NAME=VALUE]
 
 A node runs in this process, without sockets. Each client hands over its next request as soon as it
 has the answer to the one before, up to BURST of them in one turn of the loop. `classic` members
@@ -11,6 +11,9 @@ any more, one more comes, one leaves. Told are CPU seconds of the broker, and th
 the loop in ms of processor time, with the garbage collector set as by `kwire serve`: whoever sends
 a heartbeat meanwhile waits for such a turn. The client's part is not counted, waiting
 (group.initial.rebalance.delay.ms, intervals) costs nothing; `--profile` shows the longest turns.
+
+With `--sockets` the broker is a process, each member has a connection to it from this one, and a
+third process sends heartbeats of another group, whose times are told.
 """
 
 from __future__ import annotations
@@ -29,6 +32,7 @@ from typing import Any
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
+from bench import group_sockets
 from bench.groups import PASSING, encoded
 from bench.one_record import _answer
 from bench.one_request import Client
@@ -46,6 +50,7 @@ VERSIONS: dict[Any, int] = {
     m.HeartbeatRequest: 4,
     m.LeaveGroupRequest: 5,
     m.DescribeGroupsRequest: 6,
+    m.CreateTopicsRequest: 7,
     m.ConsumerGroupHeartbeatRequest: 1,
     m.ConsumerGroupDescribeRequest: 1,
 }
@@ -341,18 +346,7 @@ async def measure(kind: str, options: argparse.Namespace, directory: str) -> Non
     request = m.CreateTopicsRequest(topics=[topic], timeout_ms=10_000)
     await _answer(node.controller_channel.forward(request, None))
     clients = Clients(node, options.members + 1, options.burst, options.profile)
-    find = m.FindCoordinatorRequest(key_type=0, coordinator_keys=[GROUP])
-
-    def found(i: int, answer: Any) -> Any:
-        return find if answer.coordinators[0].error_code else None
-
-    beat = m.HeartbeatRequest(group_id=GROUP, generation_id=0, member_id="nobody")
-
-    def coordinated(i: int, answer: Any) -> Any:
-        return beat if answer.error_code in PASSING else None
-
-    await clients.ask({0: find}, found)
-    await clients.ask({0: beat}, coordinated)
+    await _coordinated(clients)
     while len(list(node.parts.replicas)) < options.partitions:
         await asyncio.sleep(0.05)
     await asyncio.sleep(1)
@@ -366,6 +360,39 @@ async def measure(kind: str, options: argparse.Namespace, directory: str) -> Non
     await node.stop()
 
 
+async def measure_sockets(kind: str, options: argparse.Namespace) -> None:
+    broker = group_sockets.broker("bench-large-groups.log")
+    try:
+        clients = await group_sockets.SocketClients.opened(broker, options.members + 1, version_of)
+        topic = m.CreateTopicsRequest.CreatableTopic(
+            name=TOPIC, num_partitions=options.partitions, replication_factor=1
+        )
+        request = m.CreateTopicsRequest(topics=[topic], timeout_ms=60_000)
+        await clients.ask({0: request})
+        await _coordinated(clients)
+        await clients.alone()
+        await KINDS[kind](clients, options.partitions).run()
+        clients.close()
+    finally:
+        await asyncio.to_thread(broker.stop)
+
+
+async def _coordinated(clients: Any) -> None:
+    """Until the group has its coordinator."""
+    find = m.FindCoordinatorRequest(key_type=0, coordinator_keys=[GROUP])
+
+    def found(i: int, answer: Any) -> Any:
+        return find if answer.coordinators[0].error_code else None
+
+    beat = m.HeartbeatRequest(group_id=GROUP, generation_id=0, member_id="nobody")
+
+    def coordinated(i: int, answer: Any) -> Any:
+        return beat if answer.error_code in PASSING else None
+
+    await clients.ask({0: find}, found)
+    await clients.ask({0: beat}, coordinated)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -374,11 +401,15 @@ def main() -> int:
     parser.add_argument("--members", type=int, default=1000)
     parser.add_argument("--partitions", type=int, default=1000)
     parser.add_argument("--burst", type=int, default=100, help="requests that arrive in one turn")
+    parser.add_argument("--sockets", action="store_true", help="a broker of its own process")
     parser.add_argument("--profile", action="store_true")
     parser.add_argument("-o", "--option", action="append", help="a broker config, name=value")
     options = parser.parse_args()
     tune_malloc()
     for kind in options.kinds or list(KINDS):
+        if options.sockets:
+            asyncio.run(measure_sockets(kind, options))
+            continue
         with tempfile.TemporaryDirectory(prefix="bench-large-") as directory:
             asyncio.run(measure(kind, options, directory))
     return 0

@@ -33,6 +33,7 @@ CREATED_AT_ONCE = 200
 MUCH_BYTES = 40 << 20
 COPIED_BYTES = 1 << 20
 TIMEOUT_S = 300
+GROUP, TRANSACTION = 0, 1
 
 
 class TimedTransport(asyncio.selector_events._SelectorSocketTransport):  # type: ignore[name-defined,misc]
@@ -249,9 +250,9 @@ def list_offsets(bench: Bench) -> None:
     bench.ask(shape(replica_id=-1, topics=topics), 7)
 
 
-def find_coordinator(bench: Bench, group: str) -> None:
+def find_coordinator(bench: Bench, name: str, key_type: int = GROUP) -> None:
     while True:
-        found = bench.call(m.FindCoordinatorRequest(key=group), 3)
+        found = bench.call(m.FindCoordinatorRequest(key=name, key_type=key_type), 3)
         assert isinstance(found, m.FindCoordinatorResponse)
         if not found.error_code:
             return
@@ -278,6 +279,46 @@ def commit(bench: Bench) -> None:
     while True:
         answered = bench.call(request, 8)
         assert isinstance(answered, m.OffsetCommitResponse)
+        codes = {each.error_code for topic in answered.topics for each in topic.partitions}
+        if codes == {0}:
+            return
+        time.sleep(0.1)
+
+
+def commit_in_a_transaction(bench: Bench) -> None:
+    """Of a new transaction each time, which takes the group's partition in first."""
+    bench.groups += 1
+    shape = m.TxnOffsetCommitRequest
+    topics = [
+        shape.TxnOffsetCommitRequestTopic(
+            name=name,
+            partitions=[
+                shape.TxnOffsetCommitRequestPartition(partition_index=index, committed_offset=1)
+                for index in bench.indexes
+            ],
+        )
+        for name in bench.names
+    ]
+    name = f"bench-{bench.groups}"
+    find_coordinator(bench, name)
+    find_coordinator(bench, name, TRANSACTION)
+    init = m.InitProducerIdRequest(
+        transactional_id=name, transaction_timeout_ms=60_000, producer_id=-1, producer_epoch=-1
+    )
+    producer = bench.call(init, 4)
+    while producer.error_code:
+        time.sleep(0.1)
+        producer = bench.call(init, 4)
+    request = shape(
+        transactional_id=name,
+        group_id=name,
+        producer_id=producer.producer_id,
+        producer_epoch=producer.producer_epoch,
+        topics=topics,
+    )
+    while True:
+        answered = bench.call(request, 5)
+        assert isinstance(answered, m.TxnOffsetCommitResponse)
         codes = {each.error_code for topic in answered.topics for each in topic.partitions}
         if codes == {0}:
             return
@@ -346,6 +387,7 @@ ASKED: dict[str, Callable[[Bench], None]] = {
     "Fetch of a session of all": fetch_of_a_session,
     "ListOffsets": list_offsets,
     "OffsetCommit of all partitions": commit,
+    "TxnOffsetCommit of all partitions": commit_in_a_transaction,
     "OffsetFetch": fetch_offsets,
     "OffsetForLeaderEpoch": epochs,
     "DescribeLogDirs": log_dirs,

@@ -2,9 +2,10 @@
 
 From within the group (member id and generation, or KIP-848 epoch) or from outside (generation -1,
 no member id) for a group that has no members, which is made if there is none. Topics go by name
-until v9 and by id in v10 (KIP-848); unknown ones are refused one by one. v2-4 may give a retention
-time. v9 says GROUP_ID_NOT_FOUND where older versions say ILLEGAL_GENERATION. Source: KIP-211,
-KIP-345, KIP-848; measured on Apache Kafka 4.4.
+until v9 and by id in v10 (KIP-848); unknown ones are refused one by one. Many partitions are made
+in slices and committed together. v2-4 may give a retention time. v9 says GROUP_ID_NOT_FOUND where
+older versions say ILLEGAL_GENERATION. Source: KIP-211, KIP-345, KIP-848; measured on Apache Kafka
+4.4.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from kwire.api.plain.commits import PlainCommits
+from kwire.api.shared.commits_in_slices import AskedPartitions, commit_in_slices
 from kwire.api.shared.committed_topics import READ_TOPIC, TopicSorter
+from kwire.coordinator.group.made_offsets import are_many
 from kwire.coordinator.group.refusals import offset_commit_error
 from kwire.coordinator.replies import convert_all
 from kwire.pending import Answer, as_pending
@@ -40,11 +43,30 @@ def handle(
     context: RequestContext, request: m.OffsetCommitRequest
 ) -> Answer[m.OffsetCommitResponse]:
     """See the module."""
+    asked = AskedPartitions(request.topics) if are_many(request.topics) else None
     sorter = TopicSorter(context, _refusal, by_id=context.api_version >= TOPIC_IDS_FROM)
     request.topics = sorter.pass_topics(request.topics)
     if not request.topics:
         return m.OffsetCommitResponse(topics=sorter.merge([]))
-    answer = context.parts.coordinators.groups.commit_offsets(request, context.api_version)
+    groups = context.parts.coordinators.groups
+    if asked is None:
+        answer = groups.commit_offsets(request, context.api_version)
+        return _decided(context, sorter, answer)
+    made = groups.make_commit(request)
+
+    def decide() -> Answer[m.OffsetCommitResponse]:
+        return _decided(context, sorter, groups.commit_made(request, context.api_version, made))
+
+    def ask_again() -> Answer[m.OffsetCommitResponse]:
+        request.topics = asked.restored()
+        return handle(context, request)
+
+    return commit_in_slices(context, request.topics, made, decide, ask_again)
+
+
+def _decided(
+    context: RequestContext, sorter: Sorter, answer: Answer[m.OffsetCommitResponse]
+) -> Answer[m.OffsetCommitResponse]:
     # What the commit does is done: the connection's next request, if it has sent one, sees it.
     context.let_next_start()
     if not sorter.refused_any:

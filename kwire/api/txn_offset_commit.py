@@ -3,7 +3,8 @@
 They become visible with the transaction's commit marker. From version 3 the group's membership is
 checked where it is given (KIP-447). Before the first commit of a transaction its coordinator is
 asked whether the group's partition belongs to it; from version 5 it adds it (KIP-890). Topics go
-by name until version 5 and by id in version 6. Source: KIP-98, KIP-447, KIP-890; measured on
+by name until version 5 and by id in version 6. Many partitions are made in slices and committed
+together. Source: KIP-98, KIP-447, KIP-890; measured on
 Apache Kafka 4.4.
 """
 
@@ -11,8 +12,11 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+from kwire.api.shared.commits_in_slices import AskedPartitions, commit_in_slices
 from kwire.api.shared.committed_topics import READ_TOPIC, TopicSorter
 from kwire.coordinator.group.coordinator import TOPIC as OFFSETS_TOPIC
+from kwire.coordinator.group.made_offsets import MadeOffsets, are_many
+from kwire.coordinator.group.offsets import TransactionalTopic
 from kwire.coordinator.group.refusals import txn_offset_commit_error
 from kwire.coordinator.replies import convert_all
 from kwire.coordinator.transaction.verifier import Support
@@ -44,14 +48,27 @@ def handle(
     context: RequestContext, request: m.TxnOffsetCommitRequest
 ) -> Answer[m.TxnOffsetCommitResponse]:
     """See the module."""
+    asked = AskedPartitions(request.topics) if are_many(request.topics) else None
     sorter = TopicSorter(context, _refusal, by_id=context.api_version >= TOPIC_IDS_FROM)
     request.topics = sorter.pass_topics(request.topics)
     if not request.topics:
         return m.TxnOffsetCommitResponse(topics=sorter.merge([]))
     if not request.group_id:
         return _merged(sorter, txn_offset_commit_error(request, ErrorCode.INVALID_GROUP_ID))
-    pending = _committed(context, request)
-    return convert_all(pending, lambda done: _merged(sorter, done.result()))
+    if asked is None:
+        pending = _committed(context, request)
+        return convert_all(pending, lambda done: _merged(sorter, done.result()))
+    made = context.parts.coordinators.groups.make_transactional_commit(request)
+
+    def decide() -> Answer[m.TxnOffsetCommitResponse]:
+        pending = _committed(context, request, made)
+        return convert_all(pending, lambda done: _merged(sorter, done.result()))
+
+    def ask_again() -> Answer[m.TxnOffsetCommitResponse]:
+        request.topics = asked.restored()
+        return handle(context, request)
+
+    return commit_in_slices(context, request.topics, made, decide, ask_again)
 
 
 def error_response(context: RequestContext, error: KafkaError) -> m.TxnOffsetCommitResponse:
@@ -82,7 +99,9 @@ def _merged(sorter: Sorter, response: m.TxnOffsetCommitResponse) -> m.TxnOffsetC
 
 
 def _committed(
-    context: RequestContext, request: m.TxnOffsetCommitRequest
+    context: RequestContext,
+    request: m.TxnOffsetCommitRequest,
+    made: MadeOffsets[TransactionalTopic] | None = None,
 ) -> Pending[m.TxnOffsetCommitResponse]:
     """Verify with the transaction's coordinator where that is due, then commit."""
     groups = context.parts.coordinators.groups
@@ -100,7 +119,9 @@ def _committed(
         request.producer_id, request.producer_epoch, supports_epoch_bump=adds
     )
     if not partition.log.needs_verification(guard):
-        return as_pending(groups.commit_offsets_in_transaction(request, guard, context.api_version))
+        return as_pending(
+            groups.commit_offsets_in_transaction(request, guard, context.api_version, made)
+        )
     answer: Pending[m.TxnOffsetCommitResponse] = Pending()
     asked = (OFFSETS_TOPIC, partition.index)
 
@@ -110,7 +131,7 @@ def _committed(
             answer.complete(txn_offset_commit_error(request, _as_group_error(code)))
             return
         committing = as_pending(
-            groups.commit_offsets_in_transaction(request, guard, context.api_version)
+            groups.commit_offsets_in_transaction(request, guard, context.api_version, made)
         )
         answer.set_on_cancel(committing.cancel)
         committing.add_done_callback(lambda settled: answer.complete(settled.result()))

@@ -10,13 +10,26 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from kwire.coordinator.open_batch import BATCH_OVERHEAD_BYTES, RECORD_OVERHEAD_BYTES, Encoded
+from kwire.coordinator.open_batch import (
+    BATCH_OVERHEAD_BYTES,
+    NO_LEADER_EPOCH,
+    RECORD_OVERHEAD_BYTES,
+    Encoded,
+)
 from kwire.coordinator.shard_interface import CoordinatorRecord, Producer, Shard
 from kwire.protocol import coordinator_records
 from kwire.protocol.errors import EncodeError, ErrorCode, KafkaError
-from kwire.protocol.records import Record, build_batch, check_crc, iterate_headers, read_batch
+from kwire.protocol.records import (
+    Record,
+    assemble,
+    build_batch,
+    check_crc,
+    iterate_headers,
+    read_batch,
+)
+from kwire.protocol.records.build import encode_record
 from kwire.protocol.records.control import parse_control
-from kwire.protocol.records.header import Buffer
+from kwire.protocol.records.header import TRANSACTIONAL_BIT, Buffer
 
 ABORT_MARKER = 0
 COMMIT_MARKER = 1
@@ -83,13 +96,58 @@ def split(
     batches: list[tuple[bytearray, Sequence[CoordinatorRecord]]] = []
     for start, end in bounds:
         batch = build(encoded[start:end], wall_ms, producer, base_sequence)
-        if len(batch) > bytes_max:
-            raise KafkaError(
-                ErrorCode.MESSAGE_TOO_LARGE,
-                f"a batch of {len(batch)} bytes exceeds the largest allowed, {bytes_max}",
-            )
-        batches.append((batch, records[start:end]))
+        batches.append((bounded(batch, bytes_max), records[start:end]))
     return batches
+
+
+def bounded(batch: bytearray, bytes_max: int) -> bytearray:
+    """The batch; raises KafkaError(MESSAGE_TOO_LARGE)."""
+    if len(batch) > bytes_max:
+        raise KafkaError(
+            ErrorCode.MESSAGE_TOO_LARGE,
+            f"a batch of {len(batch)} bytes exceeds the largest allowed, {bytes_max}",
+        )
+    return batch
+
+
+class GrowingBatch:
+    """What `build` makes, a few records at a time."""
+
+    __slots__ = ("_count", "_payload", "_producer", "_wall_ms")
+
+    def __init__(self, wall_ms: int, producer: Producer | None) -> None:
+        self._wall_ms = wall_ms
+        self._producer = producer
+        self._payload = bytearray()
+        self._count = 0
+
+    def add(self, encoded: Sequence[Encoded]) -> None:
+        """The next records."""
+        count = self._count
+        self._payload += b"".join(
+            encode_record(0, number, key, value, ())
+            for number, (key, value) in enumerate(encoded, count)
+        )
+        self._count = count + len(encoded)
+
+    def built(self) -> bytearray | None:
+        """The batch; None without records."""
+        if not self._count:
+            return None
+        producer = self._producer
+        return assemble(
+            self._payload,
+            base_offset=0,
+            leader_epoch=NO_LEADER_EPOCH,
+            attributes=0 if producer is None else TRANSACTIONAL_BIT,
+            last_offset_delta=self._count - 1,
+            base_timestamp=self._wall_ms,
+            max_timestamp=self._wall_ms,
+            producer_id=-1 if producer is None else producer.producer_id,
+            producer_epoch=-1 if producer is None else producer.producer_epoch,
+            base_sequence=0,
+            record_count=self._count,
+        )
 
 
 def _cut(sizes: list[int], bytes_max: int) -> Iterator[tuple[int, int]]:

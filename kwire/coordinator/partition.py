@@ -7,7 +7,6 @@ appended before it is committed. Replies therefore leave in the order in which t
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
 from enum import Enum
 from typing import Generic, Protocol, TypeVar
 
@@ -22,6 +21,7 @@ from kwire.coordinator.shard_interface import (
 )
 from kwire.kept_errors import kept
 from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.turn_budget import TurnBudget
 
 S = TypeVar("S", bound=Shard)
 
@@ -157,10 +157,10 @@ class PartitionShard(Generic[S]):
         deadline_ms = self.now_ms + self.write_timeout_ms
         self.held.append(kind(self.last_written, deadline_ms, pending, response, error))
 
-    def release_committed(self, release_parked: Callable[[HeldReply], None]) -> None:
-        """Give out the replies whose offset is committed, in order; parked ones by
-        `release_parked`. Those of the open batch wait for its append, whoever else moves the high
-        watermark."""
+    def release_committed(self, parked: TurnBudget) -> None:
+        """Give out the replies whose offset is committed, in order; parked ones as
+        many a turn as `parked` has. Those of the open batch wait for its append, whoever else
+        moves the high watermark."""
         held = self.held
         while held:
             batch = self.batch
@@ -168,10 +168,10 @@ class PartitionShard(Generic[S]):
             if offset > self.committed or (batch is not None and offset > batch.base_offset):
                 return
             first = held.popleft()
-            if type(first) is Parked:
-                release_parked(first)
-            else:
+            if type(first) is not Parked or parked.take():
                 first.release()
+            else:
+                parked.wait(first.release)
 
     def release_overdue(self, now_ms: int) -> None:
         """Fail the replies that have waited too long; what they wait for still happens."""

@@ -21,8 +21,8 @@ from typing import Generic, TypeVar
 from kwire.clock import Clock
 from kwire.coordinator import batches
 from kwire.coordinator.loading import Loading, Worker
+from kwire.coordinator.lone_batches import lone_batches
 from kwire.coordinator.open_batch import Encoded, OpenBatch, size_of
-from kwire.coordinator.parked_replies import ParkedReplies
 from kwire.coordinator.partition import HeldReply, Parked, PartitionShard, ShardState, unavailable
 from kwire.coordinator.reloading import PAUSE_MS, Reloads, may_pass
 from kwire.coordinator.shard_interface import (
@@ -40,6 +40,7 @@ from kwire.kept_errors import kept
 from kwire.log.partition.producers import VerificationGuard
 from kwire.pending import Pending
 from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.turn_budget import TurnBudget
 
 logger = logging.getLogger(__name__)
 
@@ -49,6 +50,8 @@ Operation = Callable[[S, Moment], Result[R]]
 
 # `append_linger_ms` of a batch that is appended at the end of the loop's turn.
 END_OF_TURN = -1
+# Parked replies that leave a turn: a thousand that one operation answers take tens of ms.
+REPLIES_A_TURN = 25
 # Append errors that say that somebody else leads the partition by now: `load` or `unload` follows.
 LOST_LEADERSHIP = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
 
@@ -92,7 +95,7 @@ class CoordinatorRuntime(Generic[S]):
         self._lingering: dict[int, PartitionShard[S]] = {}
         self._partitions: dict[int, PartitionShard[S]] = {}
         self._generation = 0
-        self._parked = ParkedReplies(loop)
+        self._parked = TurnBudget(loop.call_soon, REPLIES_A_TURN)
         self.reloads = Reloads()
         self._timers: ShardTimers[S] = ShardTimers(loop, clock, self._expire_one, self._settle)
 
@@ -127,7 +130,7 @@ class CoordinatorRuntime(Generic[S]):
         """Unload everything."""
         for partition in list(self._partitions):
             self.unload(partition)
-        self._parked.release_all()
+        self._parked.do_all()
 
     def partitions(self) -> list[int]:
         """The partitions that are loaded or being loaded, ascending."""
@@ -315,8 +318,11 @@ class CoordinatorRuntime(Generic[S]):
     ) -> KafkaError | None:
         """Replay and append; the error with which the log refused all, or the rest, of it."""
         try:
-            encoded = result.encoded or batches.encode_all(result.records)
-            if result.producer is None and self._append_linger_ms != 0:
+            encoded = result.encoded
+            if encoded is None:
+                encoded = [] if result.built is not None else batches.encode_all(result.records)
+            is_lone = result.producer is not None or result.built is not None
+            if not is_lone and self._append_linger_ms != 0:
                 size_bytes = size_of(encoded)
                 batch = self._batch_for(current, size_bytes)
                 if batch is not None:
@@ -333,21 +339,11 @@ class CoordinatorRuntime(Generic[S]):
         self, current: PartitionShard[S], result: Result[R], encoded: list[Encoded], moment: Moment
     ) -> None:
         """Append an operation's records in batches of their own, then replay them."""
-        shard, producer = current.shard, result.producer
-        producer_id, epoch, guard = (-1, -1, None) if producer is None else producer
-        cut = batches.split(
-            result.records,
-            encoded,
-            moment.wall_ms,
-            producer,
-            self._log.batch_bytes_max(current.partition),
-            result.atomic,
-            self._base_sequence,
-        )
-        for batch, records in cut:
-            offset = self._append(current, batch, guard)
-            for i, record in enumerate(records):
-                shard.replay(record.key, record.value, offset + i, producer_id, epoch)
+        bytes_max = self._log.batch_bytes_max(current.partition)
+        guard = None if result.producer is None else result.producer.guard
+        cut = lone_batches(result, encoded, moment.wall_ms, bytes_max, self._base_sequence)
+        for batch, replay in cut:
+            replay(current.shard, self._append(current, batch, guard))
 
     # ------------------------------------------------------------------ batches
 
@@ -462,7 +458,7 @@ class CoordinatorRuntime(Generic[S]):
         """After an operation or a move of the high watermark: release, then set the timers."""
         if self._partitions.get(current.partition) is not current:
             return
-        current.release_committed(self._parked.release)
+        current.release_committed(self._parked)
         if self._partitions.get(current.partition) is not current:
             return  # a callback of a released reply unloaded us
         if current.held and current.held_timer is None:

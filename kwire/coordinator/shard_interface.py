@@ -67,6 +67,17 @@ class Producer(NamedTuple):
     guard: VerificationGuard | None = None
 
 
+class BuiltRecords(Protocol):
+    """The records of an operation that are many, as one batch."""
+
+    @property
+    def batch(self) -> bytearray: ...
+
+    def replay(self, shard: Any, offset: int, producer_id: int) -> None:
+        """`Shard.replay` of each, from this offset on."""
+        ...
+
+
 class Result(NamedTuple, Generic[R]):
     """What an operation decided.
 
@@ -76,7 +87,8 @@ class Result(NamedTuple, Generic[R]):
     the log took none of them (too large, too few replicas in sync): it undoes soft state and
     returns the response, or None to fail the operation with that error. With `atomic` false the
     records may go into several batches, of which the first may be taken all the same. `encoded` are
-    the keys and values of the records where they were made before, in turns of their own.
+    the keys and values of the records where they were made before, in turns of their own, and
+    `built` stands for all of `records` where their batch was.
     """
 
     records: Sequence[CoordinatorRecord] = ()
@@ -86,6 +98,7 @@ class Result(NamedTuple, Generic[R]):
     atomic: bool = True
     producer: Producer | None = None
     encoded: list[tuple[bytes, bytes | None]] | None = None
+    built: BuiltRecords | None = None
 
 
 class Shard(Protocol):

@@ -9,11 +9,14 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from kwire.clock import Clock
-from kwire.coordinator.loading import SLICE_MS, SLICE_STEPS_MAX
+from kwire.coordinator.loading import SLICE_STEPS_MAX
 from kwire.coordinator.partition import PartitionShard, ShardState
 from kwire.coordinator.shard_interface import Loop, Moment, Shard
 
 S = TypeVar("S", bound=Shard)
+
+SLICE_MS = 1
+"""What is begun then may take longer, and the loop has other work in the same turn."""
 
 
 class ShardTimers(Generic[S]):

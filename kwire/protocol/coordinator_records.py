@@ -18,7 +18,15 @@ from kwire.protocol import messages
 from kwire.protocol.errors import EncodeError, MalformedError, UnsupportedRecordError
 from kwire.protocol.structs import Message
 
-__all__ = ["decode_key", "decode_value", "encode_key", "encode_value", "key_type", "value_version"]
+__all__ = [
+    "decode_key",
+    "decode_value",
+    "encode_key",
+    "encode_value",
+    "encode_value_around",
+    "key_type",
+    "value_version",
+]
 
 Buffer = bytes | bytearray | memoryview
 
@@ -37,6 +45,13 @@ def encode_value(message: Message, version: int) -> bytes:
     if message.KIND != "coordinator-value":
         raise EncodeError(f"{message.NAME} is not the value of a coordinator record")
     return _behind(version, message, version)
+
+
+def encode_value_around(
+    message: Message, array: str, elements: tuple[int, bytes], version: int
+) -> bytes:
+    """`encode_value` with these (count, encoded) as the elements of an array."""
+    return version.to_bytes(2, "big") + message.encode_around(array, elements, version)
 
 
 def _behind(number: int, message: Message, version: int) -> bytes:

@@ -15,9 +15,9 @@ from kwire.server.context import RequestContext
 from kwire.server.plain_requests import PlainRequests
 from kwire.server.replying_connection import ReplyingConnection
 from kwire.server.request_steps import RequestSteps, plain_allowed
-from kwire.server.turns import Turns
 from kwire.server.unbound_client import UnboundClients
 from kwire.server.watched_requests import WatchedRequests
+from kwire.turn_budget import TurnBudget
 
 if TYPE_CHECKING:
     from kwire.quota.client_quotas import ClientRates, KnownClients
@@ -59,7 +59,7 @@ class BoundConnection(ReplyingConnection):
         pool: BufferPool,
         frame_bytes_max: int,
         loop: asyncio.AbstractEventLoop,
-        turns: Turns,
+        turns: TurnBudget,
         steps: RequestSteps,
         plain: PlainRequests,
     ) -> None:

@@ -10,12 +10,17 @@ from kwire.network.buffers import BufferPool
 from kwire.server.dispatch import Dispatcher
 from kwire.server.parts import Parts
 from kwire.server.request_steps import RequestSteps
-from kwire.server.turns import Turns
+from kwire.turn_budget import TurnBudget
 
 if TYPE_CHECKING:
     from kwire.security.sasl.server import AuthenticationCounts, MakeSasl
 
 ConnectionT = TypeVar("ConnectionT")
+
+STARTS_A_TURN = 10
+"""Requests of members of groups that a turn of the loop starts: a thousand may arrive in one, when
+a broker came back, or when all of them were started by one program. The others start in the next
+turns, each in front of what its connection sends behind it."""
 
 
 class ConnectionSetup(Generic[ConnectionT]):
@@ -64,7 +69,7 @@ class ConnectionSetup(Generic[ConnectionT]):
         self.listener_name = listener_name
         self.dispatcher = dispatcher
         self.steps = steps
-        self.turns = Turns(loop)
+        self.turns = TurnBudget(loop.call_soon, STARTS_A_TURN)
         self.request_bytes_max = request_bytes_max
         self.opened = opened
         self.closed = closed

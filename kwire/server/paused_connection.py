@@ -13,7 +13,7 @@ from collections import deque
 from kwire.network.buffers import BufferPool
 from kwire.network.frames import FrameConnection
 from kwire.server.slots import HELD, LATER, MUTED, Slot
-from kwire.server.turns import Turns
+from kwire.turn_budget import TurnBudget
 
 QUEUED_REQUESTS_MAX = 64
 QUEUED_BYTES_MAX = 1024 * 1024
@@ -43,7 +43,7 @@ class PausedConnection(FrameConnection):
         pool: BufferPool,
         frame_bytes_max: int,
         loop: asyncio.AbstractEventLoop,
-        turns: Turns,
+        turns: TurnBudget,
     ) -> None:
         super().__init__(pool, frame_bytes_max)
         self._loop = loop

@@ -19,7 +19,7 @@ from kwire.server.context import Response
 from kwire.server.paused_connection import PausedConnection
 from kwire.server.request_counts import Timed
 from kwire.server.slots import Buffers, Slot
-from kwire.server.turns import Turns
+from kwire.turn_budget import TurnBudget
 
 logger = logging.getLogger(__name__)
 
@@ -45,7 +45,7 @@ class ReplyingConnection(PausedConnection):
         pool: BufferPool,
         frame_bytes_max: int,
         loop: asyncio.AbstractEventLoop,
-        turns: Turns,
+        turns: TurnBudget,
     ) -> None:
         super().__init__(pool, frame_bytes_max, loop, turns)
         self.client_host = ""

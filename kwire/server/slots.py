@@ -60,5 +60,5 @@ MUTED = NoRequest()
 """In the place of a blocking request: the next one waits until the client's throttle time is over
 (KIP-219)."""
 LATER = NoRequest()
-"""The same: one turn of the loop starts only so many requests of its kind (`turns.py`)."""
+"""The same: one turn of the loop starts only so many requests of its kind (`turn_budget.py`)."""
 BETWEEN = (WRITES, HELD, MUTED, LATER)

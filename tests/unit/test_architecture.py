@@ -30,6 +30,7 @@ BASE = (
     "pending",
     "python_module",
     "slices",
+    "turn_budget",
     "urls",
 )
 FACTS = (*BASE, "config", "protocol")
@@ -43,6 +44,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "kept_errors": (),
     "pending": ("kept_errors",),
     "slices": ("pending",),
+    "turn_budget": (),
     "python_module": (),
     "urls": (),
     "protocol": BASE,

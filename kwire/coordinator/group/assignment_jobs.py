@@ -2,10 +2,12 @@
 
 What is computed is soft state, and dropped when the group's epoch has moved on meanwhile. When the
 log refuses it, it is computed anew after a pause: a part may be written, and members may be others.
+The pause grows where the log has no room for it: only a change of a setting helps.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from itertools import islice
 from typing import NamedTuple
@@ -16,7 +18,9 @@ from kwire.coordinator.group.kinds import GroupDeadlines
 from kwire.coordinator.open_batch import Encoded
 from kwire.coordinator.repeated_writes import RETRY_MS
 from kwire.coordinator.shard_interface import CoordinatorRecord, Moment, Result
-from kwire.protocol.errors import KafkaError
+from kwire.protocol.errors import ErrorCode, KafkaError
+
+logger = logging.getLogger(__name__)
 
 #: Partitions, and MEMBER_SIZE for each member, up to which an assignment is computed within one
 #: heartbeat: about 3 ms. A member counts for more than its share of that, as each that joins has it
@@ -25,6 +29,8 @@ INLINE_SIZE_MAX = 2000
 MEMBER_SIZE = 10
 #: Targets that a slice encodes.
 SLICE_RECORDS = 200
+#: The pause where an assignment is too large becomes twice as long each time, up to this.
+RETRY_MS_MAX = 60_000
 #: Members of a large group that come within this time are assigned to together.
 BEGIN_AFTER_MS = 20
 
@@ -41,6 +47,8 @@ class Job(NamedTuple):
     result: Assignment | None = None
     # member -> the record of its target, and key and value of that
     written: dict[str, tuple[CoordinatorRecord, Encoded]] | None = None
+    # how often it was too large for the log
+    too_large: int = 0
 
 
 def finish(steps: Assigning) -> Assignment:
@@ -99,7 +107,7 @@ class AssignmentJobs:
         job.renamed[before] = after
 
     def _begin_anew(self, group_id: str, job: Job, at_ms: int) -> None:
-        self._jobs[group_id] = Job(job.epoch, job.begin, {})
+        self._jobs[group_id] = Job(job.epoch, job.begin, {}, too_large=job.too_large)
         self._deadlines.schedule((self._timer, group_id), at_ms)
 
     def forget(self, group_id: str) -> None:
@@ -163,7 +171,18 @@ class AssignmentJobs:
         epoch = self._epoch_record(group_id, job.epoch, moment.wall_ms)
 
         def refused(error: KafkaError) -> None:
-            self._begin_anew(group_id, job, moment.now_ms + RETRY_MS)
+            if error.code != ErrorCode.MESSAGE_TOO_LARGE:
+                self._begin_anew(group_id, job, moment.now_ms + RETRY_MS)
+                return
+            too_large = job.too_large + 1
+            pause_ms = min(RETRY_MS << min(job.too_large, 16), RETRY_MS_MAX)
+            self._begin_anew(group_id, job._replace(too_large=too_large), moment.now_ms + pause_ms)
+            if too_large == 1:
+                logger.warning(
+                    "the assignment of group %r at epoch %d is not stored, of one member it is "
+                    "larger than a batch of __consumer_offsets may be: %s",
+                    *(group_id, job.epoch, error),
+                )
 
         return Result(
             [*(record for record, _ in changed), epoch],

@@ -22,6 +22,13 @@ from kwire.coordinator.group.current_consumer import CurrentConsumer, current_co
 from kwire.coordinator.group.current_member import CurrentMember, current_member
 from kwire.coordinator.group.found_offsets import FoundOffsets
 from kwire.coordinator.group.group_configs import GroupConfig, default_group_config
+from kwire.coordinator.group.made_offsets import MadeOffsets
+from kwire.coordinator.group.offsets import (
+    CommittedTopic,
+    TransactionalTopic,
+    commit_of,
+    transactional_commit_of,
+)
 from kwire.coordinator.group.refusals import (
     consumer_heartbeat_error,
     deletable_group_error,
@@ -44,7 +51,14 @@ from kwire.coordinator.partitioner import partition_for
 from kwire.coordinator.repeated_writes import RepeatedWrites
 from kwire.coordinator.replies import Reply, convert, gather
 from kwire.coordinator.runtime import CoordinatorRuntime
-from kwire.coordinator.shard_interface import CoordinatorLog, Loop, Moment, Number, Result
+from kwire.coordinator.shard_interface import (
+    CoordinatorLog,
+    Loop,
+    Moment,
+    Number,
+    Producer,
+    Result,
+)
 from kwire.log.partition.producers import VerificationGuard
 from kwire.pending import Answer, Pending
 from kwire.protocol import messages as m
@@ -95,6 +109,7 @@ class GroupCoordinator:
     ) -> None:
         self.settings = settings
         self._consumer_settings = consumer_settings or ConsumerGroupSettings()
+        self._clock = clock
         self._random = random
         self._partition_count = partition_count or (lambda: settings.offsets_topic_partitions)
         self.counts = counts = GroupCounts()
@@ -291,6 +306,23 @@ class GroupCoordinator:
         )
         return _now_or_later(pending)
 
+    def make_commit(self, request: m.OffsetCommitRequest) -> MadeOffsets[CommittedTopic]:
+        """What `commit_made` takes, to be made in slices."""
+        metadata_bytes_max = self.settings.offset_metadata_bytes_max
+        commit = commit_of(request, self._clock.wall_ms(), metadata_bytes_max)
+        return MadeOffsets(commit, request.topics)
+
+    def commit_made(
+        self, request: m.OffsetCommitRequest, api_version: int, made: MadeOffsets[CommittedTopic]
+    ) -> Answer[m.OffsetCommitResponse]:
+        """`commit_offsets` of what is made: all of it is stored, or nothing."""
+        pending = self.runtime.write(
+            self.partition_for(request.group_id),
+            lambda shard, moment: shard.offsets.commit_made(request, api_version, made, moment),
+            Reply(lambda error: offset_commit_error(request, refusal(error))),
+        )
+        return _now_or_later(pending)
+
     def usual_commit(self, request: m.OffsetCommitRequest, api_version: int) -> UsualCommit | None:
         """What commits that only differ in their numbers have in common; None where the general
         way has more to say. Holds until a topic changes."""
@@ -330,11 +362,21 @@ class GroupCoordinator:
             reply,
         )
 
+    def make_transactional_commit(
+        self, request: m.TxnOffsetCommitRequest
+    ) -> MadeOffsets[TransactionalTopic]:
+        """What `commit_offsets_in_transaction` takes, to be made in slices."""
+        metadata_bytes_max = self.settings.offset_metadata_bytes_max
+        commit = transactional_commit_of(request, self._clock.wall_ms(), metadata_bytes_max)
+        producer = Producer(request.producer_id, request.producer_epoch)
+        return MadeOffsets(commit, request.topics, producer)
+
     def commit_offsets_in_transaction(
         self,
         request: m.TxnOffsetCommitRequest,
         guard: VerificationGuard | None = None,
         api_version: int = 3,
+        made: MadeOffsets[TransactionalTopic] | None = None,
     ) -> Answer[m.TxnOffsetCommitResponse]:
         """TxnOffsetCommit -> TxnOffsetCommitResponse; `guard` is the log's proof that the
         transaction was verified (KIP-890)."""
@@ -343,7 +385,7 @@ class GroupCoordinator:
         pending = self.runtime.write(
             self.partition_for(request.group_id),
             lambda shard, moment: shard.offsets.commit_in_transaction(
-                request, api_version, moment, guard
+                request, api_version, moment, guard, made
             ),
         )
         return convert(

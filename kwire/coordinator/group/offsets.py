@@ -6,16 +6,25 @@ answer as they came. (KIP-211 retention, KIP-447 transactional commits, KIP-848.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol, TypeAlias, TypeVar
+from collections.abc import Iterable, Sequence
+from typing import TypeAlias
 
+from kwire.coordinator.group import made_offsets
 from kwire.coordinator.group.found_offsets import Found, FoundOffsets, FoundPartitions
 from kwire.coordinator.group.kinds import GroupKinds
-from kwire.coordinator.group.offset_records import offset_commit, offset_tombstone
+from kwire.coordinator.group.made_offsets import (
+    Commit,
+    MadeOffsets,
+    committed_topic,
+    metadata_too_large,
+    transactional_topic,
+)
+from kwire.coordinator.group.offset_records import offset_tombstone
 from kwire.coordinator.group.storage import GroupStorage
-from kwire.coordinator.group.stored_offsets import NO_ID, Partitions, StoredOffset, Topics
+from kwire.coordinator.group.stored_offsets import NO_ID, Partitions, Topics
 from kwire.coordinator.group.usual_commit import UsualCommit
 from kwire.coordinator.shard_interface import CoordinatorRecord, Moment, Number, Producer, Result
+from kwire.kept_errors import anew
 from kwire.log.partition.producers import VerificationGuard
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
@@ -23,19 +32,39 @@ from kwire.protocol.errors import ErrorCode, KafkaError
 GROUP_NOT_FOUND_VERSION = 9
 TXN_GROUP_NOT_FOUND_VERSION = 6
 
-Commit: TypeAlias = "m.OffsetCommitRequest | m.TxnOffsetCommitRequest"
+CommitRequest: TypeAlias = "m.OffsetCommitRequest | m.TxnOffsetCommitRequest"
+CommittedTopic: TypeAlias = "m.OffsetCommitResponse.OffsetCommitResponseTopic"
+TransactionalTopic: TypeAlias = "m.TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic"
 FetchGroup: TypeAlias = "m.OffsetFetchRequest.OffsetFetchRequestGroup"
 
 
-class CommittedPartition(Protocol):
-    """A partition of the response to either kind of commit."""
+def commit_of(
+    request: m.OffsetCommitRequest, wall_ms: int, metadata_bytes_max: int
+) -> Commit[CommittedTopic]:
+    """What an OffsetCommit asks for at this time."""
+    retention_ms = request.retention_time_ms
+    return Commit(
+        request.group_id,
+        committed_topic,
+        m.OffsetCommitResponse.OffsetCommitResponsePartition,
+        wall_ms,
+        None if retention_ms == -1 else wall_ms + retention_ms,
+        metadata_bytes_max,
+    )
 
-    partition_index: int
-    error_code: int
 
-
-P = TypeVar("P", bound=CommittedPartition)
-T = TypeVar("T")
+def transactional_commit_of(
+    request: m.TxnOffsetCommitRequest, wall_ms: int, metadata_bytes_max: int
+) -> Commit[TransactionalTopic]:
+    """The same of a TxnOffsetCommit."""
+    return Commit(
+        request.group_id,
+        transactional_topic,
+        m.TxnOffsetCommitResponse.TxnOffsetCommitResponsePartition,
+        wall_ms,
+        None,
+        metadata_bytes_max,
+    )
 
 
 class OffsetOperations:
@@ -52,22 +81,38 @@ class OffsetOperations:
         self, request: m.OffsetCommitRequest, api_version: int, moment: Moment
     ) -> Result[m.OffsetCommitResponse]:
         """One OffsetCommit (v2-10). Raises what refuses the whole group."""
+        self._check_commit(request, api_version, moment)
+        commit = commit_of(request, moment.wall_ms, self._metadata_bytes_max)
+        made, topics = made_offsets.make(commit, request.topics)
+        self._storage.counts.offset_commits += len(made)
+        return Result(made, m.OffsetCommitResponse(topics=topics))
+
+    def commit_made(
+        self,
+        request: m.OffsetCommitRequest,
+        api_version: int,
+        made: MadeOffsets[CommittedTopic],
+        moment: Moment,
+    ) -> Result[m.OffsetCommitResponse]:
+        """`commit` of what is made already."""
+        self._check_commit(request, api_version, moment)
+        self._count(made)
+        response = m.OffsetCommitResponse(topics=made.answered)
+        return Result(made.records, response, built=made)
+
+    def _check_commit(
+        self, request: m.OffsetCommitRequest, api_version: int, moment: Moment
+    ) -> None:
         kind = self._kinds.of(request.group_id)
         if kind is not None:
             kind.check_commit(request, api_version, moment)
         else:
             _check_new(request, api_version >= GROUP_NOT_FOUND_VERSION)
-        retention_ms = request.retention_time_ms
-        expire_ms = None if retention_ms == -1 else moment.wall_ms + retention_ms
-        answer = m.OffsetCommitResponse
-        made, topics = self._commit_topics(
-            request,
-            _committed_topic,
-            answer.OffsetCommitResponsePartition,
-            moment,
-            expire_ms,
-        )
-        return Result(made, answer(topics=topics))
+
+    def _count(self, made: MadeOffsets[CommittedTopic] | MadeOffsets[TransactionalTopic]) -> None:
+        if made.error is not None:
+            raise anew(made.error)
+        self._storage.counts.offset_commits += len(made.records)
 
     def check_usual(self, commit: UsualCommit, moment: Moment) -> bool:
         """Whether the general way would take a commit, of a group that is there; its member lives
@@ -92,7 +137,8 @@ class OffsetOperations:
     def is_storable(self, request: m.OffsetCommitRequest) -> bool:
         """Whether the metadata of every partition is within the limit."""
         return not any(
-            x.committed_metadata and self._metadata_too_large(x.committed_metadata)
+            x.committed_metadata
+            and metadata_too_large(x.committed_metadata, self._metadata_bytes_max)
             for topic in request.topics
             for x in topic.partitions
         )
@@ -103,69 +149,24 @@ class OffsetOperations:
         api_version: int,
         moment: Moment,
         guard: VerificationGuard | None = None,
+        made: MadeOffsets[TransactionalTopic] | None = None,
     ) -> Result[m.TxnOffsetCommitResponse]:
-        """One TxnOffsetCommit (v0-6): pending until the transaction's marker comes."""
+        """One TxnOffsetCommit (v0-6): pending until the transaction's marker comes. `made` is what
+        it commits, where that is made already."""
         kind = self._kinds.of(request.group_id)
         if kind is not None:
             kind.check_transactional_commit(request, api_version)
         else:
             _check_new(request, api_version >= TXN_GROUP_NOT_FOUND_VERSION)
-        answer = m.TxnOffsetCommitResponse
-        made, topics = self._commit_topics(
-            request,
-            _txn_committed_topic,
-            answer.TxnOffsetCommitResponsePartition,
-            moment,
-            None,
-        )
         producer = Producer(request.producer_id, request.producer_epoch, guard)
-        return Result(made, answer(topics=topics), producer=producer)
-
-    def _commit_topics(
-        self,
-        request: Commit,
-        new_topic: Callable[[str, bytes, list[P]], T],
-        new_partition: Callable[[], P],
-        moment: Moment,
-        expire_ms: int | None,
-    ) -> tuple[list[CoordinatorRecord], list[T]]:
-        """Records and answer of the topics of either kind of commit."""
-        made: list[CoordinatorRecord] = []
-        topics = []
-        group_id, wall_ms = request.group_id, moment.wall_ms
-        for topic in request.topics:
-            partitions = []
-            name, topic_id = topic.name, topic.topic_id
-            for x in topic.partitions:
-                code = 0
-                metadata = x.committed_metadata
-                if metadata and self._metadata_too_large(metadata):
-                    code = int(ErrorCode.OFFSET_METADATA_TOO_LARGE)
-                else:
-                    stored = StoredOffset(
-                        x.committed_offset,
-                        x.committed_leader_epoch,
-                        metadata or "",
-                        wall_ms,
-                        expire_ms,
-                        topic_id,
-                        -1,
-                    )
-                    made.append(offset_commit(group_id, name, x.partition_index, stored))
-                partition = new_partition()
-                partition.partition_index = x.partition_index
-                partition.error_code = code
-                partitions.append(partition)
-            topics.append(new_topic(name, topic_id, partitions))
-        self._storage.counts.offset_commits += len(made)
-        return made, topics
-
-    def _metadata_too_large(self, metadata: str) -> bool:
-        """Counted in UTF-16 units, as Java counts a string's length."""
-        size_max = self._metadata_bytes_max
-        if len(metadata) > size_max:
-            return True
-        return not metadata.isascii() and len(metadata.encode("utf-16-le")) // 2 > size_max
+        if made is not None:
+            self._count(made)
+            response = m.TxnOffsetCommitResponse(topics=made.answered)
+            return Result(made.records, response, producer=producer, built=made)
+        commit = transactional_commit_of(request, moment.wall_ms, self._metadata_bytes_max)
+        records, topics = made_offsets.make(commit, request.topics)
+        self._storage.counts.offset_commits += len(records)
+        return Result(records, m.TxnOffsetCommitResponse(topics=topics), producer=producer)
 
     # ------------------------------------------------------------------ fetching
 
@@ -247,30 +248,7 @@ class OffsetOperations:
         ]
 
 
-# Setting fields is faster than arguments by name: every commit comes by here.
-
-
-def _committed_topic(
-    name: str,
-    topic_id: bytes,
-    partitions: list[m.OffsetCommitResponse.OffsetCommitResponsePartition],
-) -> m.OffsetCommitResponse.OffsetCommitResponseTopic:
-    topic = m.OffsetCommitResponse.OffsetCommitResponseTopic()
-    topic.name, topic.topic_id, topic.partitions = name, topic_id, partitions
-    return topic
-
-
-def _txn_committed_topic(
-    name: str,
-    topic_id: bytes,
-    partitions: list[m.TxnOffsetCommitResponse.TxnOffsetCommitResponsePartition],
-) -> m.TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic:
-    topic = m.TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic()
-    topic.name, topic.topic_id, topic.partitions = name, topic_id, partitions
-    return topic
-
-
-def _check_new(request: Commit, has_not_found: bool) -> None:
+def _check_new(request: CommitRequest, has_not_found: bool) -> None:
     """Raise unless the commit may create a group: only one outside of any generation does."""
     if request.generation_id_or_member_epoch >= 0:
         raise KafkaError(

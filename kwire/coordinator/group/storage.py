@@ -16,8 +16,8 @@ remember the offset of their record.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from typing import Any, Protocol, TypeAlias
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from kwire.coordinator.group.carried.stored import STREAMS, StoredCarriedGroups
 from kwire.coordinator.group.classic.stored import StoredClassicGroups
@@ -54,6 +54,13 @@ class StoredGroups(Protocol):
     def snapshot(self) -> Mapping[str, Any]:
         """Everything as plain values by group id, to compare two shards."""
         ...
+
+
+class OffsetRecord(NamedTuple):
+    """A committed offset that is stored."""
+
+    key: m.OffsetCommitKey
+    value: m.OffsetCommitValue
 
 
 class GroupStorage:
@@ -197,6 +204,21 @@ class GroupStorage:
             self._add_group(group_id)
             self.pending.setdefault(producer_id, Offsets()).put(group_id, topic, partition, stored)
             self.open_transactions.setdefault(group_id, {})[producer_id] = None
+
+    def replay_offsets(
+        self, records: Sequence[OffsetRecord], offset: int, producer_id: int
+    ) -> None:
+        """`replay` of many offsets of one group, none of them a deletion, from `offset` on."""
+        group_id = records[0].key.group
+        self._add_group(group_id)
+        offsets = self.offsets
+        if producer_id >= 0:
+            offsets = self.pending.setdefault(producer_id, Offsets())
+            self.open_transactions.setdefault(group_id, {})[producer_id] = None
+        topics = offsets.by_group.setdefault(group_id, {})
+        for record_offset, (key, value) in enumerate(records, offset):
+            stored = _stored_offset(value, record_offset)
+            topics.setdefault(key.topic, {})[key.partition] = stored
 
     def replay_committed(
         self, group_id: str, topic: str, partition: int, stored: StoredOffset

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from kwire.server.connection import BrokerConnection
+from kwire.server.connection_setup import STARTS_A_TURN
 from kwire.server.dispatch import Route
 from kwire.server.request_steps import RequestSteps
-from kwire.server.turns import STARTS_A_TURN
 from tests.support.connections import (
     ConnectionUnderTest,
     FakeDispatcher,

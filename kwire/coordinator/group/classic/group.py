@@ -73,6 +73,19 @@ class ClassicMember:
                 return metadata
         raise AssertionError(f"member {self.member_id} does not support protocol {protocol}")
 
+    def to_stored(self, protocol: str | None, assignment: bytes) -> StoredMember:
+        """As a record of the group has it."""
+        return StoredMember(
+            self.member_id,
+            self.group_instance_id,
+            self.client_id,
+            self.client_host,
+            self.rebalance_timeout_ms,
+            self.session_timeout_ms,
+            self.metadata(protocol),
+            assignment,
+        )
+
     def keeps_alive(self) -> bool:
         """Whether a passed session deadline is ignored, because the member waits for us."""
         if self.is_new:
@@ -334,23 +347,18 @@ class ClassicGroup:
 
     def to_stored(self, assignments: dict[str, bytes]) -> StoredGroup:
         """The group as its next GroupMetadata record says it, with `assignments` by member id."""
+        return self.to_stored_without_members()._replace(
+            members=tuple(
+                x.to_stored(self.protocol, assignments[x.member_id]) for x in self.members.values()
+            )
+        )
+
+    def to_stored_without_members(self) -> StoredGroup:
+        """The same but for the members."""
         return StoredGroup(
             protocol_type=self.protocol_type,
             generation=self.generation,
             protocol=self.protocol,
             leader=self.leader,
             state_timestamp_ms=self.state_timestamp_ms,
-            members=tuple(
-                StoredMember(
-                    x.member_id,
-                    x.group_instance_id,
-                    x.client_id,
-                    x.client_host,
-                    x.rebalance_timeout_ms,
-                    x.session_timeout_ms,
-                    x.metadata(self.protocol),
-                    assignments[x.member_id],
-                )
-                for x in self.members.values()
-            ),
         )

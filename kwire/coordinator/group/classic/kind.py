@@ -13,6 +13,7 @@ from kwire.coordinator.group.classic.membership import Membership
 from kwire.coordinator.group.classic.rebalance import (
     JOIN_TIMER,
     MEMBER_TIMER,
+    STORE_TIMER,
     SYNC_TIMER,
     ClassicGroups,
 )
@@ -39,7 +40,10 @@ class ClassicKind:
         self.group_ids = groups.stored
         self.joining = Joining(groups, random)
         self._membership = Membership(groups)
-        self.timers = dict.fromkeys((MEMBER_TIMER, JOIN_TIMER, SYNC_TIMER), self._expire)
+        self.timers = {
+            **dict.fromkeys((MEMBER_TIMER, JOIN_TIMER, SYNC_TIMER), self._expire),
+            STORE_TIMER: self._membership.store_slice,
+        }
 
     # --- soft state
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from kwire.coordinator.errors import refusal
-from kwire.coordinator.group.classic import records
 from kwire.coordinator.group.classic.group import ClassicGroup, SyncReply
-from kwire.coordinator.group.classic.rebalance import SYNC_TIMER, ClassicGroups
+from kwire.coordinator.group.classic.rebalance import STORE_TIMER, SYNC_TIMER, ClassicGroups
 from kwire.coordinator.group.classic.states import (
     HEARTBEAT_ACCEPTED,
     HEARTBEAT_BY_STATE,
     ClassicState,
 )
+from kwire.coordinator.group.classic.storing import AT_ONCE_MEMBERS_MAX, Storing
+from kwire.coordinator.group.kinds import TimerKey
 from kwire.coordinator.group.refusals import sync_error
 from kwire.coordinator.shard_interface import Moment, Result
 from kwire.pending import Pending
@@ -76,9 +79,44 @@ class Membership:
         reply: SyncReply,
         moment: Moment,
     ) -> Result[m.SyncGroupResponse]:
+        groups, group_id = self._groups, group.group_id
+        present = groups.storing.get(group_id)
+        if present is not None and present.is_current(group):
+            return Result((), reply)
         given = {x.member_id: bytes(x.assignment) for x in request.assignments}
-        assignments = {member_id: given.get(member_id, b"") for member_id in group.members}
-        record = records.group_metadata(group.group_id, group.to_stored(assignments))
+        storing = Storing(group, given)
+        if len(group.members) > AT_ONCE_MEMBERS_MAX:
+            groups.storing[group_id] = storing
+            groups.deadlines.schedule((STORE_TIMER, group_id), moment.now_ms)
+            return Result((), reply)
+        storing.step()
+        return self._stored(group, storing, moment, reply)
+
+    def store_slice(self, key: TimerKey, moment: Moment) -> Result[None]:
+        """The next slice of an assignment; behind the last one it is appended."""
+        groups, group_id = self._groups, key[1]
+        storing, group = groups.storing.get(group_id), groups.live.get(group_id)
+        if storing is None or group is None or not storing.is_current(group):
+            groups.storing.pop(group_id, None)
+            return Result()
+        if storing.has_more:
+            storing.step()
+            # What follows the last slice has a turn for itself.
+            groups.deadlines.schedule(key, moment.now_ms + (not storing.has_more))
+            return Result()
+        del groups.storing[group_id]
+        return self._stored(group, storing, moment)
+
+    def _stored(
+        self,
+        group: ClassicGroup,
+        storing: Storing,
+        moment: Moment,
+        reply: SyncReply | None = None,
+    ) -> Result[Any]:
+        """`reply` is that of the request that this is the result of, if it is one."""
+        record, encoded = storing.record()
+        assignments = storing.assignments
         self._groups.counts.completed_rebalances += 1
 
         def appended() -> None:
@@ -87,14 +125,14 @@ class Membership:
             group.move_to(ClassicState.STABLE, moment.wall_ms)
             self._groups.propagate(group, ErrorCode.NONE, moment)
 
-        def refused(error: KafkaError) -> SyncReply:
+        def refused(error: KafkaError) -> SyncReply | None:
             for member in group.members.values():
                 member.assignment = b""
             self._groups.propagate(group, refusal(error), moment)
             self._groups.prepare(group, moment)
             return reply
 
-        return Result([record], reply, appended, refused)
+        return Result([record], reply, appended, refused, encoded=encoded)
 
     # ------------------------------------------------------------------ Heartbeat
 

@@ -15,6 +15,7 @@ from kwire.coordinator.group.classic import records
 from kwire.coordinator.group.classic.group import ClassicGroup, ClassicMember
 from kwire.coordinator.group.classic.states import ClassicState
 from kwire.coordinator.group.classic.stored import StoredClassicGroups
+from kwire.coordinator.group.classic.storing import Storing
 from kwire.coordinator.group.counts import GroupCounts
 from kwire.coordinator.group.kinds import GroupDeadlines, TimerKey
 from kwire.coordinator.group.settings import GroupSettings
@@ -24,7 +25,7 @@ from kwire.protocol.errors import ErrorCode
 
 Records = list[CoordinatorRecord]
 
-MEMBER_TIMER, JOIN_TIMER, SYNC_TIMER = "member", "join", "sync"
+MEMBER_TIMER, JOIN_TIMER, SYNC_TIMER, STORE_TIMER = "member", "join", "sync", "store"
 
 _ACTIVE_STATES = (ClassicState.STABLE, ClassicState.COMPLETING_REBALANCE)
 
@@ -46,6 +47,8 @@ class ClassicGroups:
         self.settings = settings
         self.deadlines = deadlines
         self.live: dict[str, ClassicGroup] = {}
+        # group -> the assignment that is made into its record
+        self.storing: dict[str, Storing] = {}
         self._replies = replies
         # group -> (delay, what remains) of an initial rebalance, in ms
         self._initial: dict[str, tuple[int, int]] = {}
@@ -78,6 +81,8 @@ class ClassicGroups:
         """Drop the soft state of a group that is gone."""
         group = self.live.pop(group_id, None)
         self._initial.pop(group_id, None)
+        self.storing.pop(group_id, None)
+        self.deadlines.cancel((STORE_TIMER, group_id))
         self.deadlines.cancel((JOIN_TIMER, group_id))
         self.deadlines.cancel((SYNC_TIMER, group_id))
         if group is not None:

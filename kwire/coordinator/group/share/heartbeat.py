@@ -9,10 +9,12 @@ and partitions without state are to be initialized.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import NamedTuple
 
 from kwire.coordinator.group.assignment_jobs import finish
 from kwire.coordinator.group.assignors.simple import ShareGroupSpec, ShareMemberSpec, assign_simple
+from kwire.coordinator.group.assignors.spec import Assigning
 from kwire.coordinator.group.caller import Caller
 from kwire.coordinator.group.share import records, state_partitions
 from kwire.coordinator.group.share.groups import ShareGroups
@@ -95,8 +97,8 @@ class _Heartbeat:
         self._moment = moment
         self._group_id = request.group_id
         self._records: list[CoordinatorRecord] = []
-        # The epoch of an assignment that takes several turns, and what it is made from.
-        self._job: tuple[int, ShareGroupSpec] | None = None
+        # The epoch of an assignment that takes several turns, where none is computed for it.
+        self._job_epoch: int | None = None
         self._is_refreshed = False
 
     def run(self) -> Result[Heartbeat]:
@@ -115,7 +117,7 @@ class _Heartbeat:
         member = self._updated(before)
         topic_names = group.topic_names(member.member_id, member.topic_names)
         epoch, changed = self._group_epoch(group, before, member, topic_names)
-        target, target_epoch = self._target(group, member, epoch)
+        target, target_epoch = self._target(group, member, epoch, topic_names)
         after = self._reconciled(where, member, target, target_epoch, changed)
         initialization = state_partitions.initialize(
             groups,
@@ -137,9 +139,10 @@ class _Heartbeat:
         groups.extend_session(group_id, member_id, moment)
         if self._is_refreshed:
             groups.refreshed(group_id, moment)
-        if self._job is not None:
-            epoch, spec = self._job
-            groups.assigning.start(group_id, epoch, lambda: assign_simple(spec), moment)
+        if self._job_epoch is not None:
+            groups.assigning.start(
+                group_id, self._job_epoch, partial(_begin, groups, group_id), moment
+            )
         state_partitions.asked(groups, group_id, initialization, moment)
 
     # --- who it is ---
@@ -220,7 +223,9 @@ class _Heartbeat:
 
     # --- what it gets ---
 
-    def _target(self, group: ShareGroup, member: Member, epoch: int) -> tuple[TopicPartitions, int]:
+    def _target(
+        self, group: ShareGroup, member: Member, epoch: int, topic_names: list[str]
+    ) -> tuple[TopicPartitions, int]:
         """The member's target and the epoch of it; a new one when it is due and small."""
         groups, moment = self._groups, self._moment
         present = group.targets.get(member.member_id, {}), group.target_epoch
@@ -228,15 +233,27 @@ class _Heartbeat:
             return present
         if groups.assigning.is_running(self._group_id, epoch):
             return present
+        if self._size(group, topic_names) > INLINE_SIZE_MAX:
+            self._job_epoch = epoch  # all members are looked at when it begins
+            return present
         members = {**group.members, member.member_id: member}
         spec = _spec(groups, group, members)
-        if len(members) + sum(len(x) for x in spec.assignable.values()) > INLINE_SIZE_MAX:
-            self._job = (epoch, spec)
-            return present
         assignment = finish(assign_simple(spec))
         self._records += records.targets(self._group_id, group.targets, assignment)
         self._records.append(records.target_epoch(self._group_id, epoch, moment.wall_ms))
         return assignment[member.member_id], epoch
+
+    def _size(self, group: ShareGroup, topic_names: list[str]) -> int:
+        """Of the members as they are with this request, and of the partitions to assign."""
+        size = len(group.members) + (self._request.member_id not in group.members)
+        if size > INLINE_SIZE_MAX:
+            return size
+        initialized = group.initialized()
+        for name in topic_names:
+            found = self._groups.topics.find(name)
+            if found is not None and found.topic_id in initialized:
+                size += len(initialized[found.topic_id].partitions)
+        return size
 
     def _assignment_waits(self, group: ShareGroup) -> bool:
         """Whether share.assignment.interval.ms has not passed since the last one."""
@@ -293,6 +310,12 @@ class _Heartbeat:
                 ]
             )
         return response
+
+
+def _begin(groups: ShareGroups, group_id: str) -> Assigning:
+    """The assignment in slices of the group as it is."""
+    group = groups.stored[group_id]
+    return assign_simple(_spec(groups, group, group.members))
 
 
 def _spec(groups: ShareGroups, group: ShareGroup, members: Mapping[str, Member]) -> ShareGroupSpec:

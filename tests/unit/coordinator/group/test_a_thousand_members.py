@@ -12,13 +12,16 @@ import pytest
 
 from kwire.coordinator.group.assignment_jobs import BEGIN_AFTER_MS, INLINE_SIZE_MAX, MEMBER_SIZE
 from kwire.coordinator.group.assignors.spec import GroupSpec
+from kwire.coordinator.group.classic.storing import AT_ONCE_MEMBERS_MAX
 from kwire.coordinator.group.consumer import assigning
-from kwire.coordinator.parked_replies import REPLIES_A_TURN
+from kwire.coordinator.group.share.heartbeat import INLINE_SIZE_MAX as SHARE_INLINE_SIZE_MAX
+from kwire.coordinator.runtime import REPLIES_A_TURN
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
 from tests.support.coordinators import Handle, ManualLoop
 from tests.support.groups import GroupWorld
 from tests.unit.coordinator.group.test_consumer_groups import Consumers, told
+from tests.unit.coordinator.group.test_share_groups import Sharers
 
 MEMBERS = 2 * REPLIES_A_TURN + 7
 
@@ -114,6 +117,19 @@ def test_a_member_of_a_large_group_comes_and_lives_without_a_look_at_the_others(
     assert list(group.members) == ["m0", "m1"]
 
 
+def test_a_member_of_a_large_share_group_comes_without_a_look_at_the_others() -> None:
+    """All members were copied, and looked at for an assignment that began later."""
+    sharers = Sharers(t=SHARE_INLINE_SIZE_MAX)
+    sharers.settle("m0")
+    group = sharers.group()
+    group.members, group.targets = Watched(group.members), Watched(group.targets)
+    assert sharers.join("m1").error_code == ErrorCode.NONE
+    assert sharers.join("m2").error_code == ErrorCode.NONE
+    group.members, group.targets = dict(dict.items(group.members)), dict(dict.items(group.targets))
+    found = {member: sharers.settle(member) for member in ("m0", "m1", "m2")}
+    assert sorted(set(itertools.chain(*found.values()))) == list(range(SHARE_INLINE_SIZE_MAX))
+
+
 def test_a_first_member_has_all_of_many_partitions_at_once() -> None:
     """It was told to ask again 5 s later."""
     partitions = INLINE_SIZE_MAX - MEMBER_SIZE
@@ -179,3 +195,84 @@ def test_a_static_member_that_comes_back_during_an_assignment_has_what_is_its_ow
     assert group.target_epoch == group.epoch
     counts = {member: sum(map(len, x.values())) for member, x in group.targets.items()}
     assert counts == {"s1c": INLINE_SIZE_MAX // 2, "m2": INLINE_SIZE_MAX // 2}
+
+
+# -------------------------------------------------------------------------- the leader's assignment
+
+
+def assigned(world: GroupWorld) -> tuple[list[str], list[Any]]:
+    """Members of a group too large to store at once, all of which have sent their SyncGroup; the
+    leader is the first one, and its assignment is not stored yet."""
+    loop = world.loop
+    joining = [world.join() for _ in range(AT_ONCE_MEMBERS_MAX + 1)]
+    loop.run()
+    ids = [reply.result().member_id for reply in joining]
+    leader, *others = ids
+    syncs = [world.sync(member_id, 1) for member_id in others]
+    syncs.insert(0, world.sync(leader, 1, {x: x.encode() for x in ids}))
+    return ids, syncs
+
+
+def test_a_large_assignment_is_stored_in_slices_and_as_one_that_is_stored_at_once() -> None:
+    world = GroupWorld()
+    ids, syncs = assigned(world)
+    assert world.state() == "CompletingRebalance"
+    world.loop.advance(10)
+    assert [reply.result().assignment for reply in syncs] == [x.encode() for x in ids]
+    stored = world.shard.classic.groups.stored["g"]
+    group = world.shard.classic.groups.live["g"]
+    at_once = group.to_stored({x: x.encode() for x in ids})
+    assert stored == at_once._replace(state_timestamp_ms=stored.state_timestamp_ms)
+    world.reload()
+    assert world.shard.classic.groups.stored["g"] == stored
+    assert world.now(world.sync(ids[7], 1)).assignment == ids[7].encode()
+
+
+@pytest.mark.parametrize("what", ["joins", "leaves", "joins anew"])
+def test_who_comes_or_goes_while_an_assignment_is_stored_ends_it(what: str) -> None:
+    world = GroupWorld()
+    ids, syncs = assigned(world)
+    stored = world.shard.classic.groups.stored["g"]
+    if what == "joins":
+        world.join()
+    elif what == "leaves":
+        world.leave((ids[3], None))
+    else:
+        world.join(ids[3], protocols=(("other", b"x"), ("range", b"y")))
+    world.loop.advance(10)
+    gone = {ids[3]} if what == "leaves" else set()
+    for member_id, reply in zip(ids, syncs, strict=True):
+        expected = ErrorCode.REBALANCE_IN_PROGRESS
+        if member_id in gone:
+            expected = ErrorCode.UNKNOWN_MEMBER_ID
+        assert reply.result().error_code == expected
+    assert world.shard.classic.groups.stored["g"] == stored
+    assert not world.shard.classic.groups.storing
+
+
+def test_the_first_assignment_of_a_generation_counts() -> None:
+    world = GroupWorld()
+    ids, syncs = assigned(world)
+    again = world.sync(ids[0], 1, dict.fromkeys(ids, b"other"))
+    world.loop.advance(10)
+    assert again.result().assignment == ids[0].encode()
+    assert syncs[5].result().assignment == ids[5].encode()
+
+
+def test_a_shard_that_goes_while_an_assignment_is_stored_answers_everybody() -> None:
+    world = GroupWorld()
+    _, syncs = assigned(world)
+    world.coordinator.runtime.unload(0)
+    world.loop.advance(10)
+    codes = {reply.result().error_code for reply in syncs}
+    assert codes == {ErrorCode.NOT_COORDINATOR}
+
+
+def test_a_large_assignment_that_the_log_refuses_has_everybody_join_again() -> None:
+    world = GroupWorld()
+    _, syncs = assigned(world)
+    world.log.refuse = ErrorCode.NOT_ENOUGH_REPLICAS
+    world.loop.advance(10)
+    codes = {reply.result().error_code for reply in syncs}
+    assert codes == {ErrorCode.COORDINATOR_NOT_AVAILABLE}
+    assert world.state() == "PreparingRebalance"

@@ -314,3 +314,65 @@ def test_a_commit_behind_a_deletion_of_its_group_is_not_deleted_with_it() -> Non
     assert [each.done for each in (first, deletion, second)] == [True] * 3
     assert codes(second.result()) == [ErrorCode.NONE]
     assert world.offset() == 2
+
+
+# -------------------------------------------------------------------------- many partitions
+
+
+def many(world: GroupWorld, count: int = 1000, metadata: str = "", **fields: Any) -> Any:
+    """A commit of many partitions, made and not decided on."""
+    shape = m.OffsetCommitRequest
+    partitions = [
+        shape.OffsetCommitRequestPartition(
+            partition_index=index, committed_offset=7, committed_metadata=metadata
+        )
+        for index in range(count)
+    ]
+    fields.setdefault("generation_id_or_member_epoch", -1)
+    topics = [shape.OffsetCommitRequestTopic(name="t", partitions=partitions)]
+    request = shape(group_id="g", topics=topics, **fields)
+    made = world.coordinator.make_commit(request)
+    for _ in made.steps():
+        assert len(made.records) <= count
+    return request, made
+
+
+def test_many_offsets_are_one_batch() -> None:
+    world = GroupWorld()
+    request, made = many(world)
+    before = len(world.log.batches.get(0, []))
+    answer = world.now(world.coordinator.commit_made(request, 9, made))
+    assert set(codes(answer)) == {ErrorCode.NONE}
+    assert len(world.log.batches[0]) == before + 1
+    assert [world.offset(partition=index) for index in (0, 299, 300, 999)] == [7] * 4
+    world.reload()
+    assert [world.offset(partition=index) for index in (0, 299, 300, 999)] == [7] * 4
+
+
+def test_a_member_that_is_out_when_many_offsets_are_made_commits_none() -> None:
+    """The rebalance between two slices gave its partitions to somebody else."""
+    world = GroupWorld()
+    (member_id,) = world.stable(1)
+    request, made = many(world, member_id=member_id, generation_id_or_member_epoch=1)
+    world.leave((member_id, None))
+    answer = world.now(world.coordinator.commit_made(request, 9, made))
+    assert set(codes(answer)) == {ErrorCode.UNKNOWN_MEMBER_ID}
+    assert world.offset() == -1
+
+
+def test_of_many_offsets_that_the_log_refuses_none_is_stored() -> None:
+    world = GroupWorld()
+    request, made = many(world, metadata="x" * 4000)
+    answer = world.now(world.coordinator.commit_made(request, 9, made))
+    assert set(codes(answer)) == {ErrorCode.UNKNOWN_SERVER_ERROR}
+    assert world.offset() == world.offset(partition=999) == -1
+
+
+def test_a_shard_that_is_loaded_anew_between_the_slices_takes_many_offsets() -> None:
+    world = GroupWorld()
+    request, made = many(world)
+    world.reload()
+    assert set(codes(world.now(world.coordinator.commit_made(request, 9, made)))) == {0}
+    world.coordinator.runtime.unload(0)
+    answer = world.now(world.coordinator.commit_made(request, 9, made))
+    assert set(codes(answer)) == {ErrorCode.NOT_COORDINATOR}

@@ -8,10 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
-from kwire.coordinator.group.assignment_jobs import BEGIN_AFTER_MS, INLINE_SIZE_MAX, SLICE_RECORDS
+from kwire.coordinator.group.assignment_jobs import (
+    BEGIN_AFTER_MS,
+    INLINE_SIZE_MAX,
+    RETRY_MS_MAX,
+    SLICE_RECORDS,
+)
 from kwire.coordinator.group.shard import GroupShard
 from kwire.coordinator.partition import ShardState
 from kwire.coordinator.repeated_writes import RETRY_MS
@@ -237,3 +243,29 @@ def test_offsets_of_a_topic_deleted_while_its_shard_fails_to_load_go_too() -> No
     world.loop.advance(20 * RETRY_MS)
     assert world.coordinator.runtime.state(0) is ShardState.ACTIVE
     assert world.offset() == -1
+
+
+def test_an_assignment_that_is_too_large_is_tried_less_and_less_often_and_told_of_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """It was computed every 500 ms for as long as the group was there."""
+    consumers = Consumers(t=INLINE_SIZE_MAX)
+    consumers.join("m0")
+    log = consumers.world.log
+    log.bytes_max = 200
+    jobs = consumers.world.shard.consumer.groups.assigning
+    begun: list[int] = []
+    begin_anew = jobs._begin_anew
+
+    def counted(group_id: str, job: Any, at_ms: int) -> None:
+        begun.append(at_ms - consumers.world.loop.now_ms)
+        begin_anew(group_id, job, at_ms)
+
+    jobs._begin_anew = counted  # type: ignore[method-assign]
+    consumers.world.loop.advance(20_000)
+    assert begun == [RETRY_MS << count for count in range(6)]
+    assert begun[-1] < RETRY_MS_MAX
+    assert len([x for x in caplog.records if "is not stored" in x.getMessage()]) == 1
+    log.bytes_max = 1 << 20
+    consumers.world.loop.advance(begun[-1])
+    assert consumers.group().target_epoch == consumers.group().epoch
