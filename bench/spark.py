@@ -79,7 +79,8 @@ def fill(bootstrap: str, size_bytes: int) -> int:
 
 
 def run_to_the_end(command: list[str]) -> int:
-    """Run a command and wait for all that it leaves behind; prints seconds and CPU-seconds.
+    """Run a command and wait for all that it leaves behind; prints seconds, CPU-seconds and the
+    most memory that one of its processes had (the JVM).
 
     The JVM is not waited for by the driver, nor the workers by the JVM. A process that is its
     descendants' reaper (Linux) gets every one of them, with what it used.
@@ -98,12 +99,14 @@ def run_to_the_end(command: list[str]) -> int:
         except ChildProcessError:
             break
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    print(json.dumps({"seconds": seconds, "cpu_s": used.ru_utime + used.ru_stime}))
+    cpu_s, rss_mb = used.ru_utime + used.ru_stime, used.ru_maxrss // 1024
+    print(json.dumps({"seconds": seconds, "cpu_s": cpu_s, "rss_mb": rss_mb}))
     return status
 
 
-def timed(command: list[str]) -> tuple[float, float]:
-    """(seconds, CPU-seconds of the whole process tree) of a command; raises when it fails."""
+def timed(command: list[str]) -> tuple[float, float, int]:
+    """(seconds, CPU-seconds of the whole process tree, MB of its largest process) of a command;
+    raises when it fails."""
     done = subprocess.run(
         [sys.executable, __file__, "--run", *command],
         cwd=ROOT,
@@ -114,7 +117,7 @@ def timed(command: list[str]) -> tuple[float, float]:
     if done.returncode:
         raise SystemExit(f"{' '.join(command)}: status {done.returncode}\n{done.stderr[-2000:]}")
     figures = json.loads(done.stdout.splitlines()[-1])
-    return figures["seconds"], figures["cpu_s"]
+    return figures["seconds"], figures["cpu_s"], figures["rss_mb"]
 
 
 def cpu_of(process: int) -> float:
@@ -216,7 +219,7 @@ class Bench:
         command, brokers = prepare()
         try:
             before_s = sum(cpu_of(broker.pid) for broker in brokers)
-            seconds, cpu_s = timed(command)
+            seconds, cpu_s, rss_mb = timed(command)
             broker_s = sum(cpu_of(broker.pid) for broker in brokers) - before_s
         finally:
             for broker in brokers:
@@ -229,6 +232,7 @@ class Bench:
             "seconds": round(seconds, 1),
             "cpu_s": round(cpu_s, 1),
             "broker_cpu_s": round(broker_s, 1),
+            "rss_mb": rss_mb,
             "cpu_s_per_gb": round(cpu_s / gb, 1),
         }
         print(json.dumps(row), flush=True)

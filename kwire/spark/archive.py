@@ -46,6 +46,7 @@ from kwire.spark.job import (
     Progress,
     check_pattern,
     check_topics,
+    one_line,
     require,
     run_job,
 )
@@ -127,6 +128,7 @@ class Totals:
 
     batches: int = 0
     files: int = 0
+    file_bytes: int = 0
     dead_letters: int = 0
     gaps: list[str] = dataclasses.field(default_factory=list)
 
@@ -245,21 +247,32 @@ class Archiver:
         ranges = limit_ranges(starts, ends, self.options.batch_records)
         if not ranges:
             return 0
-        added = [self._archive(topic, found) for topic, found in by_topic(ranges).items()]
+        added = {topic: self._archive(topic, found) for topic, found in by_topic(ranges).items()}
         self._follow()
-        files = [file for one in added for file in one.records + one.dead_letters]
+        files = [file for one in added.values() for file in one.records + one.dead_letters]
         self.totals.batches += 1
         self.totals.files += len(files)
-        self.totals.dead_letters += sum(f.records for one in added for f in one.dead_letters)
+        self.totals.dead_letters += sum(
+            file.records for one in added.values() for file in one.dead_letters
+        )
         offsets = {key: end for key, (_, end) in ranges.items()}
         lag = ranges_lag({**starts, **offsets}, ends)
         records = sum(file.records for file in files)
-        size_bytes = sum(file.size_bytes for file in files)
+        self.totals.file_bytes += sum(file.size_bytes for file in files)
+        size_bytes = self._record_bytes(added)
         self.progress.add(records, size_bytes, lag, f"batch {self.totals.batches}")
         every = self.options.compact_every
         if self.options.compact and every and self.totals.batches % every == 0:
             maintain(self.spark, self.options, self.progress)
         return lag
+
+    def _record_bytes(self, added: Mapping[str, Added]) -> int:
+        """The bytes of the records of a batch. It is done: what cannot be told fails nothing."""
+        try:
+            return sum(self.tables[topic].record_bytes(one) for topic, one in added.items())
+        except Exception as error:
+            self.progress.say(f"bytes of the batch are not known: {one_line(error)}")
+            return 0
 
     def _archive(self, topic: str, ranges: Mapping[int, tuple[int, int]]) -> Added:
         table = self.tables[topic]
@@ -270,7 +283,7 @@ class Archiver:
         def write(records: Write, dead_letters: Write) -> Added:
             wanted = {(topic, number): found for number, found in ranges.items()}
             try:
-                with Watch(self.spark, self.progress):
+                with Watch(self.spark, self.progress, scans=True):
                     return self._write(wanted, records, dead_letters)
             except Exception as error:
                 check_times(self.cluster, wanted, error)
@@ -365,9 +378,10 @@ class Archiver:
             fail_on_loss=not self.options.allow_gaps,
             shares_tasks=True,
         )
-        frame = frame.withColumn("date", _date()).withColumn("leaderEpoch", f.lit(None).cast("int"))
-        columns = [name for name in lake.RECORD_COLUMNS if name != "topic"]
-        frame = frame.select(*columns, "date")
+        none_known = f.lit(None).cast("int").alias("leaderEpoch")
+        columns = [name for name in lake.RECORD_COLUMNS if name not in ("topic", "leaderEpoch")]
+        # One step: Spark analyses each.
+        frame = frame.select(*columns, none_known, _date().alias("date"))
         if self.decoding is None:
             return Added(records(frame), [])
         schema = f"{_fields(frame)}, {self.decoding.checked_schema}"
@@ -422,7 +436,6 @@ def check_place(location: str, spark: Any) -> None:
 
 
 def run(options: argparse.Namespace, progress: Progress) -> tuple[int, dict[str, Any]]:
-    progress.size_of = "in files"
     if options.maintain_only:
         spark = open_session(options, "archive", needs_kafka=False, needs_delta=True)
         check_place(options.lake, spark)

@@ -26,6 +26,16 @@ from typing import Any, NamedTuple
 
 from kwire.log.files import SystemFiles
 from kwire.spark.column_types import MisfitError, evolved, from_json
+from kwire.spark.delta_actions import (
+    AddedFile,
+    KnownIds,
+    added_file,
+    metadata_action,
+    remove_action,
+    transaction_action,
+    transaction_ids,
+)
+from kwire.spark.footers import record_bytes
 from kwire.spark.lake_files import is_local, open_lake_files
 from kwire.spark.shaping import shaped
 from kwire.spark.usage import FinalError, JobError, UsageError
@@ -56,14 +66,6 @@ class ConflictError(JobError):
     """Another commit came first, and what it did concerns this one."""
 
 
-class AddedFile(NamedTuple):
-    """A data file of a commit; the path is relative to the table."""
-
-    path: str
-    records: int
-    size_bytes: int
-
-
 class TableState(NamedTuple):
     """What a table is at a version. `applications`: the version of each transaction id."""
 
@@ -86,6 +88,7 @@ class DeltaTable:
         self._none = self._jvm.scala.Option.empty()
         self._log: Any = None
         self._committed: set[str] = set()
+        self._known: KnownIds | None = None
 
     def log(self) -> Any:
         """delta-spark's log of the table, up to date."""
@@ -113,21 +116,26 @@ class DeltaTable:
     def _state_of(self, snapshot: Any, *, by_checksum: bool = False) -> TableState:
         metadata = json.loads(self._call(lambda: snapshot.metadata().json()))["metaData"]
         schema = json.loads(metadata["schemaString"])
+        version = int(snapshot.version())
         return TableState(
-            version=int(snapshot.version()),
+            version=version,
             properties=metadata.get("configuration") or {},
             columns={
                 field["name"]: field["type"] if isinstance(field["type"], str) else "complex"
                 for field in schema["fields"]
             },
             partitioned_by=tuple(metadata["partitionColumns"]),
-            applications=self._applications(snapshot, by_checksum),
+            applications=self._applications(snapshot, (metadata["id"], version), by_checksum),
             metadata=metadata,
         )
 
-    def _applications(self, snapshot: Any, by_checksum: bool) -> dict[str, int]:
+    def _applications(
+        self, snapshot: Any, place: tuple[str, int], by_checksum: bool
+    ) -> dict[str, int]:
         """The version of each transaction id; see `begin`."""
         if by_checksum:
+            if self._known is not None and self._known.place == place:
+                return dict(self._known.applications)
             checksum = self._call(snapshot.checksumOpt)
             if checksum.isDefined() and (known := checksum.get().setTransactions()).isDefined():
                 return transaction_ids(known.get().mkString("\n"))
@@ -145,7 +153,8 @@ class DeltaTable:
         """A transaction on the newest version.
 
         Its transaction ids come from the whole log, of which delta-spark reads every file's entry;
-        `by_checksum`: from the version's checksum file, where delta-spark has put them in.
+        `by_checksum`: from the version's checksum file, where delta-spark has put them in, or, of a
+        version that this object has committed, from memory: neither is a look at the log.
         """
         log = self.log()
         transaction = self._call(lambda: log.startTransaction(self._none, self._none))
@@ -248,12 +257,24 @@ class DeltaTable:
         files.delete(left)
         return len(left)
 
+    def record_bytes(self, files: Iterable[AddedFile]) -> int:
+        """The bytes of keys and values in data files, before any encoding, by their footers."""
+        return record_bytes(self.spark, self.path, [file.path for file in files])
+
     def note_committed(self, files: Iterable[AddedFile]) -> None:
         """Files that a version names: of these `remove_unnamed` need not ask the log, which costs
         Spark several CPU-seconds the first time. Some of them are forgotten where they are many."""
         self._committed.update(file.path for file in files)
         while len(self._committed) > NAMES_MAX:
             self._committed.pop()
+
+    def note_applications(
+        self, table_id: str, version: int, read: int, applications: Mapping[str, int]
+    ) -> None:
+        """The transaction ids of a version that was committed on the version `read` (-1: on no
+        table). Where commits of others lie between, these may have set some too."""
+        is_next = version == read + 1
+        self._known = KnownIds((table_id, version), applications) if is_next else None
 
     def optimize(self, condition: str, settings: Mapping[str, str]) -> int:
         """OPTIMIZE ... WHERE a condition on partition columns; how many files were replaced."""
@@ -386,7 +407,7 @@ class DeltaTransaction:
         if grown is None or self._is_evolved:
             return
         metadata = {**self.state.metadata, "schemaString": json.dumps(grown)}
-        action = self.table._delta.actions.Action.fromJson(json.dumps({"metaData": metadata}))
+        action = metadata_action(self.table._jvm, metadata)
         self.table._call(lambda: self._transaction.updateMetadata(action, False))
         self._is_evolved = True
 
@@ -460,9 +481,8 @@ class DeltaTransaction:
         `metadata`: a new `metaData` of the table, or its first.
         """
         jvm, table = self.table._jvm, self.table
-        parse = table._delta.actions.Action.fromJson
         if metadata is not None:
-            action = parse(json.dumps({"metaData": metadata}))
+            action = metadata_action(jvm, metadata)
             if self.state is None:
                 self._transaction.updateMetadataForNewTable(action)
             else:
@@ -472,15 +492,19 @@ class DeltaTransaction:
         if self._added is not None:
             found.addAll(converters.asJava(self._added))
         for name, number in applications.items():
-            pair = {"appId": name, "version": number, "lastUpdated": time_ms}
-            found.add(parse(json.dumps({"txn": pair})))
+            found.add(transaction_action(jvm, name, number, time_ms))
         for content in (*actions, *(remove_action(row, time_ms) for row in self._removed)):
-            found.add(parse(json.dumps(content)))
+            found.add(table._delta.actions.Action.fromJson(json.dumps(content)))
         adds_only = not actions and not self._removed
         operation = self._append() if adds_only else self._manual()
         rows = converters.asScala(found).toSeq()
         version = int(table._call(lambda: self._transaction.commit(rows, operation)))
         table.note_committed(self._files)
+        of = self.state.metadata if self.state is not None else metadata
+        known = self.state.applications if self.state is not None else {}
+        if of is not None:
+            read = self.state.version if self.state is not None else -1
+            table.note_applications(of["id"], version, read, {**known, **applications})
         return version
 
     def _append(self) -> Any:
@@ -494,38 +518,6 @@ class DeltaTransaction:
     def _manual(self) -> Any:
         name = "org.apache.spark.sql.delta.DeltaOperations$ManualUpdate$"
         return getattr(getattr(self.table._jvm, name), "MODULE$")
-
-
-def remove_action(file: Any, time_ms: int) -> dict[str, Any]:
-    """The `remove` of a row of `DeltaTable.files`."""
-    return {
-        "remove": {
-            "path": file.path,
-            "deletionTimestamp": time_ms,
-            "dataChange": True,
-            "extendedFileMetadata": True,
-            "partitionValues": file.partitionValues,
-            "size": file["size"],
-        }
-    }
-
-
-def transaction_ids(text: str) -> dict[str, int]:
-    """Versions by ids, of delta-spark's SetTransactions as text, a line each.
-
-    >>> transaction_ids("SetTransaction(a,b,7,Some(1795999686338))")
-    {'a,b': 7}
-    """
-    lines = (line.removeprefix("SetTransaction(") for line in text.split("\n") if line)
-    parts = (line.rsplit(",", 2) for line in lines)
-    return {name: int(number) for name, number, _ in parts}
-
-
-def added_file(action: Mapping[str, Any]) -> AddedFile:
-    """A file by its `add` action."""
-    statistics = json.loads(action.get("stats") or "{}")
-    path = urllib.parse.unquote(action["path"])
-    return AddedFile(path, int(statistics.get("numRecords", 0)), int(action["size"]))
 
 
 def java_class(error: BaseException) -> str:

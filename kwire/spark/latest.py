@@ -19,7 +19,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from kwire.spark import lake
-from kwire.spark.delta import AddedFile, DeltaTable
+from kwire.spark.delta import DeltaTable
+from kwire.spark.delta_actions import AddedFile
 from kwire.spark.topic_table import SessionTables, Table, TopicTable, Writer
 
 Ranges = Mapping[int, tuple[int, int]]

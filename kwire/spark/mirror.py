@@ -286,7 +286,7 @@ class Mirror:
         if ranges:
             folder = mapping.new_folder(self.log, self.batches)
             try:
-                with Watch(self.spark, self.progress):
+                with Watch(self.spark, self.progress, scans=True):
                     self.send(ranges, folder)
             except Exception as error:
                 check_times(self.source, ranges, error)

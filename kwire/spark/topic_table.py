@@ -24,7 +24,8 @@ from kwire.clock import SystemClock, SystemRandom
 from kwire.spark import lake
 from kwire.spark.cluster import Partition
 from kwire.spark.column_types import Type
-from kwire.spark.delta import AddedFile, ConflictError, TableState, damaged
+from kwire.spark.delta import ConflictError, TableState, damaged
+from kwire.spark.delta_actions import AddedFile
 from kwire.spark.topic_source import replaced
 from kwire.spark.usage import FinalError, JobError, UsageError
 
@@ -70,6 +71,7 @@ class Table(Protocol):
     def begin(self, *, by_checksum: bool = False) -> Transaction: ...
     def check_log(self) -> None: ...
     def reaches(self) -> dict[int, int]: ...
+    def record_bytes(self, files: Iterable[AddedFile]) -> int: ...
     def sync(self, files: Iterable[AddedFile], version: int | None = None) -> None: ...
     def remove_unnamed(self, start: str, check: Callable[[TableState], None]) -> int: ...
 
@@ -294,6 +296,11 @@ class TopicTable(SessionTables):
         self._commit(self.records, records, ends)
         self.offsets |= ends
         return added
+
+    def record_bytes(self, added: Added) -> int:
+        """The bytes of the records that a batch has added."""
+        dead = self.dead_letters.record_bytes(added.dead_letters) if added.dead_letters else 0
+        return self.records.record_bytes(added.records) + dead
 
     def remove_left_overs(self, *, everything: bool = False) -> int:
         """Remove files that this session wrote and no commit names (`everything`: older sessions of

@@ -9,9 +9,11 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from kwire.spark.delta import AddedFile, ConflictError, TableState
+from kwire.spark.delta import ConflictError, TableState
+from kwire.spark.delta_actions import AddedFile
 
 Rows = list[tuple[int, int]]
+RECORD_BYTES = 10
 
 
 def key_of(offset: int) -> int:
@@ -106,6 +108,9 @@ class FakeTable:
         for partition, offset in self.tables.rows(self.path):
             found[partition] = max(offset, found.get(partition, -1))
         return found
+
+    def record_bytes(self, files: Iterable[AddedFile]) -> int:
+        return sum(file.records * RECORD_BYTES for file in files)
 
     def sync(self, files: Iterable[AddedFile], version: int | None = None) -> None:
         for file in files:

@@ -138,7 +138,8 @@ def test_a_new_archive_reads_no_log(broker: Broker, lake: str, spark: Any, jars:
     Spark each: one writes a batch, and there are no others."""
     at = broker.bootstrap
     topic = client.create(at, partitions=2)
-    client.send(at, topic, numbered(0, 100))
+    sent = numbered(0, 100)
+    client.send(at, topic, sent)
     arguments = ["-b", at, "--topics", topic, "--lake", lake, "--jars", jars]
     options = parser_of(archive.JOB).parse_args([*arguments, "--batch-records", "20"])
     archive.JOB.check(options)
@@ -160,6 +161,10 @@ def test_a_new_archive_reads_no_log(broker: Broker, lake: str, spark: Any, jars:
     seen.append(jobs())
     steps = [later - before for before, later in itertools.pairwise(seen)]
     assert steps == [0, *[1] * 5, 0]
+    # The bytes that are told are those of the records, not of the files.
+    told = one.progress.size_bytes
+    assert told == sum(len(record.key or b"") + len(record.value or b"") for record in sent)
+    assert one.totals.file_bytes > told
     assert one.offsets() == {(topic, 0): 50, (topic, 1): 50}
     # What no commit names is removed all the same, and nothing else.
     table = pathlib.Path(lake) / f"topic.{topic}"

@@ -212,6 +212,65 @@ def test_a_query_that_makes_no_progress_is_not_waited_for(monkeypatch: pytest.Mo
         assert cancelled.wait(LONG_S)
 
 
+def sequence(*values: Any) -> Any:
+    """A Seq of Scala's, as Py4J has it."""
+    return SimpleNamespace(
+        isEmpty=lambda: not values, size=lambda: len(values), apply=lambda at: values[at]
+    )
+
+
+def option(value: Any) -> Any:
+    return SimpleNamespace(isDefined=lambda: value is not None, get=lambda: value)
+
+
+def test_records_of_running_tasks_are_told_with_a_local_master() -> None:
+    """Spark's own counters of a running task say 0 there: until the first of its tasks had ended an
+    archive told no records."""
+    from unittest.mock import MagicMock
+
+    def query(number: int, ended: int | None) -> Any:
+        return SimpleNamespace(executionId=lambda: number, completionTime=lambda: option(ended))
+
+    def metric(name: str, number: int) -> Any:
+        return SimpleNamespace(name=lambda: name, accumulatorId=lambda: number)
+
+    def node(name: str, *metrics: Any) -> Any:
+        return SimpleNamespace(name=lambda: name, metrics=lambda: sequence(*metrics))
+
+    stage = MagicMock()
+    for name in ("inputRecords", "inputBytes", "shuffleReadRecords", "shuffleReadBytes"):
+        getattr(stage, name).return_value = 0
+    for name in ("numTasks", "numCompleteTasks", "outputBytes", "shuffleWriteBytes", "stageId"):
+        getattr(stage, name).return_value = 0
+    spark = MagicMock()
+    spark._jsc.sc().statusStore().activeStages.return_value = sequence(stage)
+    queries = spark._jsparkSession.sharedState().statusStore()
+    queries.executionsCount.return_value = 2
+    queries.executionsList.return_value = sequence(query(7, 1), query(8, None))
+    queries.planGraph.return_value.allNodes.return_value = sequence(
+        node("BatchScan kafka", metric("number of output rows", 3), metric("other", 4)),
+        node("BatchScan kafka", metric("number of output rows", 5)),
+        node("BatchScan kafka", metric("number of output rows", 6)),
+        node("Project"),
+        node("Filter", metric("number of output rows", 3)),
+    )
+    known = {3: "1,200", 4: "9", 5: "34"}
+    queries.executionMetrics.side_effect = lambda number: SimpleNamespace(
+        get=lambda metric: option(known.get(metric) if number == 8 else None)
+    )
+    line = watching.Watch(spark, Progress("x", quiet=True), scans=True).line(1.0)
+    assert line is not None
+    assert "1,234 records, " in line
+    # Not asked for, and where a cluster's executors have told more.
+    line = watching.Watch(spark, Progress("x", quiet=True)).line(1.0)
+    assert line is not None
+    assert "records" not in line
+    stage.inputRecords.return_value = 5_000
+    line = watching.Watch(spark, Progress("x", quiet=True), scans=True).line(1.0)
+    assert line is not None
+    assert "5,000 records, " in line
+
+
 @pytest.mark.parametrize("status", [0, 1])
 def test_what_spark_says_while_it_starts_is_told_only_where_it_fails(
     status: int, capfd: pytest.CaptureFixture[str]
