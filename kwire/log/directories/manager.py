@@ -131,7 +131,9 @@ class LogManager:
         One of several that cannot be read is offline from the start, as in Kafka.
         """
         if isinstance(self.files, SystemFiles):
-            raise_open_files_limit()
+            limit = raise_open_files_limit()
+            if limit and not self.settings.active_files_max:
+                self._maker.open_segments.active_max = limit // 2
         taken: list[LogDirectory] = []
         try:
             for directory in self.directories:

@@ -1,0 +1,265 @@
+"""Many partitions on one node: what a new log costs, and how many files are open."""
+
+from __future__ import annotations
+
+import errno
+from typing import Any
+
+import pytest
+
+from kwire.clock import SeededRandom
+from kwire.log.directories.manager import LogManager, ManagerSettings
+from kwire.log.partition.config import LogConfig
+from kwire.log.recovery.opening import open_log
+from kwire.log.segment.open_file_limit import OpenSegments
+from kwire.protocol.errors import KafkaError
+from kwire.testing.simulation.disk import SimulatedDisk
+from tests.support.effort import seeds
+from tests.support.logs import ManualClock, client_batch, read_all
+from tests.support.managed_logs import TOPIC_ID, Node
+
+PARTITIONS = 12
+OPEN_FILES = 3
+
+
+class FewFiles(Node):
+    """A node that keeps few active segments open, with the handles that are."""
+
+    def open(self) -> LogManager:
+        manager = super().open()
+        manager._maker.open_segments.active_max = OPEN_FILES
+        return manager
+
+    def watch(self) -> dict[int, str]:
+        """The open files of logs from now on, by their handles."""
+        handles: dict[int, str] = {}
+        inner_open, inner_close = self.disk.open, self.disk.close
+
+        def opened(path: str, **options: Any) -> int:
+            handle = inner_open(path, **options)
+            if path.endswith(".log"):
+                handles[handle] = path
+            return handle
+
+        def closed(handle: int) -> None:
+            handles.pop(handle, None)
+            inner_close(handle)
+
+        self.disk.open, self.disk.close = opened, closed  # type: ignore[method-assign]
+        return handles
+
+
+def test_a_new_log_is_as_one_that_was_opened_in_an_empty_directory() -> None:
+    node = Node()
+    new = node.manager.create("topic", 0, TOPIC_ID)
+    node.disk.make_directory("/data/topic-1")
+    opened = open_log(
+        "/data/topic-1", "topic", 1, TOPIC_ID, LogConfig(), ManualClock(), files=node.disk
+    )
+    node.disk.unlink("/data/topic-0/partition.metadata")
+    assert node.disk.listing("/data/topic-0") == node.disk.listing("/data/topic-1")
+    for name in ("log_start_offset", "log_end_offset", "high_watermark", "next_offset"):
+        assert getattr(new, name) == getattr(opened, name) == 0
+    assert new.recovery_point == opened.recovery_point == 0
+    assert new.segments.bases == opened.segments.bases == [0]
+    assert new.local.snapshots.offsets == opened.local.snapshots.offsets
+    assert new.leader_epochs.entries == opened.leader_epochs.entries == []
+
+
+def test_a_new_log_looks_at_nothing_in_its_directory() -> None:
+    node = Node()
+    asked: list[str] = []
+    for name in ("listing", "irregular", "exists", "is_directory", "read_file"):
+        inner = getattr(node.disk, name)
+
+        def watched(path: str, name: str = name, inner: Any = inner) -> Any:
+            asked.append(f"{name} {path}")
+            return inner(path)
+
+        setattr(node.disk, name, watched)
+    node.manager.create("topic", 0, TOPIC_ID)
+    assert [call for call in asked if "listing" in call or "irregular" in call] == []
+    assert not any("read_file" in call for call in asked)
+
+
+def test_a_directory_that_is_there_already_is_looked_at() -> None:
+    """What an attempt has left that ran out of space, or somebody has put there."""
+    node = Node()
+    log = node.manager.create("topic", 0, TOPIC_ID)
+    node.append("topic", 0, 5)
+    log.close()
+    node.manager._logs.clear()
+    node.manager._home.clear()
+    again = node.manager.create("topic", 0, TOPIC_ID)
+    assert again.log_end_offset == 5
+
+
+def test_nothing_of_a_new_log_is_open_and_no_object_of_it_has_a_dict() -> None:
+    node = Node()
+    handles: list[int] = []
+    inner_open, inner_close = node.disk.open, node.disk.close
+
+    def opened(path: str, **options: Any) -> int:
+        handles.append(handle := inner_open(path, **options))
+        return handle
+
+    def closed(handle: int) -> None:
+        handles.remove(handle)
+        inner_close(handle)
+
+    node.disk.open, node.disk.close = opened, closed  # type: ignore[method-assign]
+    log = node.manager.create("topic", 0, TOPIC_ID)
+    node.scheduler.turn()
+    assert handles == []
+    # More than 30 attributes are no longer shared among instances: 1.6 KB for each.
+    assert not hasattr(log, "__dict__")
+
+
+@pytest.mark.parametrize("failing", range(5))
+def test_a_log_that_could_not_be_made_is_made_in_what_is_there(failing: int) -> None:
+    node = Node()
+    count = 0
+    inner = node.disk.open
+
+    def full(path: str, **options: Any) -> int:
+        nonlocal count
+        if "/topic-0/" in path:
+            count += 1
+            if count == failing:
+                raise OSError(errno.EMFILE, "no file left", path)
+        return inner(path, **options)
+
+    node.disk.open = full  # type: ignore[method-assign]
+    try:
+        node.manager.create("topic", 0, TOPIC_ID)
+    except KafkaError:
+        node.manager.create("topic", 0, TOPIC_ID)
+    node.append("topic", 0, 3)
+    manager = node.restart()
+    log = manager.get("topic", 0)
+    assert log is not None
+    assert len(read_all(log)) == 3
+
+
+def test_few_active_segments_are_open_and_all_are_written_and_read() -> None:
+    """Every partition that was written to held a file: 100,000 of them took all there are."""
+    node = FewFiles()
+    logs = [node.manager.create("topic", index, TOPIC_ID) for index in range(PARTITIONS)]
+    handles = node.watch()
+    for turn in range(3):
+        for index in range(PARTITIONS):
+            node.append("topic", index, turn + 1)
+            node.scheduler.turn()
+            assert len(handles) <= OPEN_FILES + 1
+    for log in logs:
+        assert len(read_all(log)) == 6
+        node.scheduler.turn()
+        assert len(handles) <= OPEN_FILES + 1
+    manager = node.restart()
+    assert [len(read_all(log)) for log in manager.logs()] == [6] * PARTITIONS
+
+
+def test_what_is_let_go_of_is_synced_before() -> None:
+    node = FewFiles()
+    for index in range(PARTITIONS):
+        node.manager.create("topic", index, TOPIC_ID)
+    node.scheduler.turn()
+    handles = node.watch()
+    synced: list[str] = []
+    inner = node.disk.fdatasync
+
+    def sync(handle: int) -> None:
+        synced.append(handles.get(handle, ""))
+        inner(handle)
+
+    node.disk.fdatasync = sync  # type: ignore[method-assign]
+    for index in range(OPEN_FILES + 2):
+        node.append("topic", index)
+        node.scheduler.turn()
+    assert [path.split("/")[2] for path in synced if path] == ["topic-0", "topic-1"]
+
+
+def test_a_sync_that_fails_when_a_file_is_let_go_of_is_not_forgotten() -> None:
+    node = FewFiles()
+    for index in range(PARTITIONS):
+        node.manager.create("topic", index, TOPIC_ID)
+    node.scheduler.turn()
+    inner = node.disk.fdatasync
+
+    def broken(handle: int) -> None:
+        raise OSError(errno.EIO, "the disk fails")
+
+    node.disk.fdatasync = broken  # type: ignore[method-assign]
+    for index in range(OPEN_FILES + 1):
+        node.append("topic", index)
+        node.scheduler.turn()
+    node.disk.fdatasync = inner  # type: ignore[method-assign]
+    log = node.manager.get("topic", 5)
+    assert log is not None
+    log.append_as_leader(client_batch(1), leader_epoch=0)
+    node.scheduler.turn()
+    flushed = log.flush()
+    node.scheduler.turn()
+    assert flushed.error() is not None
+    assert node.failed == ["/data"]
+
+
+def test_no_file_is_kept_of_a_log_that_is_gone() -> None:
+    node = FewFiles()
+    handles = node.watch()
+    for index in range(PARTITIONS):
+        node.manager.create("topic", index, TOPIC_ID)
+        node.append("topic", index)
+        node.scheduler.turn()
+    for index in range(PARTITIONS):
+        node.manager.delete("topic", index)
+        node.scheduler.turn()
+    assert handles == {}
+    assert not node.manager._maker.open_segments._active
+
+
+@pytest.mark.parametrize("seed", seeds(20))
+def test_what_was_flushed_survives_while_files_are_let_go_of(seed: int) -> None:
+    random = SeededRandom(seed)
+    node = FewFiles()
+    for index in range(PARTITIONS):
+        node.manager.create("topic", index, TOPIC_ID)
+    node.scheduler.turn()
+    durable = [0] * PARTITIONS
+    for _ in range(60):
+        index = int.from_bytes(random.random_bytes(2), "big") % PARTITIONS
+        node.append("topic", index)
+        log = node.manager.get("topic", index)
+        assert log is not None
+        if random.random_bytes(1)[0] < 80:
+            flushed = log.flush()
+            node.scheduler.turn()
+            assert flushed.done
+            durable[index] = log.recovery_point
+            assert durable[index] == log.log_end_offset
+    node.disk.crash()
+    manager = node.start()
+    for index in range(PARTITIONS):
+        log = manager.get("topic", index)
+        assert log is not None
+        assert log.log_end_offset >= durable[index]
+
+
+def test_half_of_what_the_system_allows_is_for_active_segments(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    monkeypatch.setattr("kwire.log.directories.manager.raise_open_files_limit", lambda: 1000)
+    for settings, expected in ((None, 500), (ManagerSettings(active_files_max=7), 7)):
+        manager = LogManager(
+            [str(tmp_path / str(expected))], ManualClock(), SeededRandom(1), settings=settings
+        )
+        manager.open_directories()
+        assert manager._maker.open_segments.active_max == expected
+        manager.abandon()
+
+
+def test_a_made_directory_says_whether_it_is_new() -> None:
+    disk = SimulatedDisk(SeededRandom(1))
+    assert disk.make_directory("/data/topic-0") is True
+    assert disk.make_directory("/data/topic-0") is False
+    assert OpenSegments().active_max > 1 << 30, "without a system there is no limit"
