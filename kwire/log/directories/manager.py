@@ -197,6 +197,7 @@ class LogManager:
     def _settle(self, key: tuple[str, int], log: PartitionLog, directory: LogDirectory) -> None:
         self._logs[key] = log
         self._home[key] = directory
+        directory.log_count += 1
         log.on_offsets_moved = self._note_moved
         self._contents.moved(directory, key)
 
@@ -249,7 +250,7 @@ class LogManager:
                     f"the log of {known.name} belongs to another topic id",
                 )
             return known
-        home = directory or emptiest(self.directories, self._home.values(), self.cordoned)
+        home = directory or emptiest(self.directories, self.cordoned)
         if home.error is not None:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{home.path} is offline")
         path = f"{home.path}/{topic}-{partition}"
@@ -300,6 +301,7 @@ class LogManager:
         if log is None:
             return Pending.completed(None)
         home = self._home.pop(key)
+        home.log_count -= 1
         self._contents.moved(home, key)
         self.shortages.remove(key)
         log.abandon()

@@ -258,6 +258,30 @@ def test_half_of_what_the_system_allows_is_for_active_segments(
         manager.abandon()
 
 
+def test_a_directory_knows_how_many_logs_it_has() -> None:
+    """Who asks for the emptiest one for each of many logs does not have them counted anew."""
+    node = Node(["/a", "/b"])
+    a, b = node.manager.directories
+    for index in range(6):
+        node.manager.create("topic", index, TOPIC_ID)
+        node.manager.create("topic", index, TOPIC_ID)
+    assert (a.log_count, b.log_count) == (3, 3)
+    for log in node.manager.logs_in(a):
+        node.manager.delete("topic", log.partition)
+    assert (a.log_count, b.log_count) == (0, 3)
+    node.manager.create("topic", 9, TOPIC_ID)
+    assert (a.log_count, b.log_count) == (1, 3)
+    node.restart()
+    assert [home.log_count for home in node.manager.directories] == [1, 3]
+    log = node.manager.logs_in(node.manager.directories[1])[0]
+    node.manager.moves.begin((log.topic, log.partition), node.manager.directories[0])
+    for _ in range(10):
+        node.scheduler.turn()
+    for home in node.manager.directories:
+        assert home.log_count == len(node.manager.logs_in(home))
+    assert [home.log_count for home in node.manager.directories] == [2, 2]
+
+
 def test_a_made_directory_says_whether_it_is_new() -> None:
     disk = SimulatedDisk(SeededRandom(1))
     assert disk.make_directory("/data/topic-0") is True
