@@ -364,8 +364,7 @@ def can_map(files: Files) -> TypeGuard[MappableFiles]:
 def raise_open_files_limit() -> int:
     """Let this process open as many files as its user may; returns the limit, 0 if unknown.
 
-    A partition that is written to holds one file open, as long as there are not more of them than
-    half of these; the usual soft limit is 1,024.
+    A partition that is written to holds one file open; the usual soft limit is 1,024.
     """
     try:
         import resource

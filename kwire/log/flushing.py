@@ -88,13 +88,6 @@ class Flusher:
         self._is_ending = True
         return self.request(SyncRequest())
 
-    def sync_before_closing(self, handle: int) -> None:
-        """Sync a file that is retired next, though nobody asks for it: with the last open file an
-        error of the kernel's own writing might be forgotten, which a sync has to hear of."""
-        request = SyncRequest()
-        request.handles.append(handle)
-        self.request(request)
-
     def retire(self, handle: int) -> None:
         """Close a file, once no round that may sync it is under way or waits."""
         if self._next.waiting:

@@ -37,8 +37,6 @@ class LogMaker:
         self._settings = settings
         self._config_of = config_of
         self.open_segments = OpenSegments()
-        if settings.active_files_max:
-            self.open_segments.active_max = settings.active_files_max
 
     def open(
         self,

@@ -131,9 +131,7 @@ class LogManager:
         One of several that cannot be read is offline from the start, as in Kafka.
         """
         if isinstance(self.files, SystemFiles):
-            limit = raise_open_files_limit()
-            if limit and not self.settings.active_files_max:
-                self._maker.open_segments.active_max = limit // 2
+            raise_open_files_limit()
         taken: list[LogDirectory] = []
         try:
             for directory in self.directories:

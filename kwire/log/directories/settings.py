@@ -26,8 +26,6 @@ class ManagerSettings:
     file_delete_delay_ms: int = 60_000
     verify_transactions: bool = True
     shortage_timeout_ms: int = 10_000
-    active_files_max: int = 0
-    """Of logs that are written to, kept open; 0: half of the files that the system allows."""
 
     @classmethod
     def from_values(cls, values: Values) -> ManagerSettings:

@@ -128,8 +128,6 @@ class Segment:
 
     def release(self) -> None:
         """Let go of the open file and, when sealed, of the indexes; they come back when needed."""
-        if self._handle >= 0 and not self.is_sealed and self._flusher is not None:
-            self._flusher.sync_before_closing(self._handle)
         self.close()
         if self.is_sealed:
             self._index = None
@@ -390,12 +388,14 @@ class Segment:
         return written
 
     def add_to_sync(self, request: SyncRequest) -> None:
-        """The files to sync so that the segment is durable; a sealed one with its indexes, those of
-        the active one are rebuilt after a crash."""
-        if self.is_sealed or self._handle < 0:
+        """The files to sync so that the segment is durable; a sealed one with its indexes.
+
+        The active segment's indexes are rebuilt after a crash.
+        """
+        if self.is_sealed:
             request.paths.append(self.log_path)
         else:
-            request.handles.append(self._handle)
+            request.handles.append(self.handle)
         if self.has_transaction_index:
             request.paths.append(self.transaction_index_path)
         if self.is_sealed:
@@ -541,8 +541,6 @@ class Segment:
                 self.files.truncate(self._handle, self.size_bytes)
             self._allocated_bytes = 0
             handle, self._handle = self._handle, -1
-            if self._open_segments is not None:
-                self._open_segments.closed(self)
             if self._flusher is None:
                 self.files.close(handle)
             else:

@@ -1,4 +1,4 @@
-"""Many partitions on one node: what a new log costs, and how many files are open."""
+"""Many partitions on one node: what a new log costs."""
 
 from __future__ import annotations
 
@@ -8,45 +8,12 @@ from typing import Any
 import pytest
 
 from kwire.clock import SeededRandom
-from kwire.log.directories.manager import LogManager, ManagerSettings
 from kwire.log.partition.config import LogConfig
 from kwire.log.recovery.opening import open_log
-from kwire.log.segment.open_file_limit import OpenSegments
 from kwire.protocol.errors import KafkaError
 from kwire.testing.simulation.disk import SimulatedDisk
-from tests.support.effort import seeds
-from tests.support.logs import ManualClock, client_batch, read_all
+from tests.support.logs import ManualClock, read_all
 from tests.support.managed_logs import TOPIC_ID, Node
-
-PARTITIONS = 12
-OPEN_FILES = 3
-
-
-class FewFiles(Node):
-    """A node that keeps few active segments open, with the handles that are."""
-
-    def open(self) -> LogManager:
-        manager = super().open()
-        manager._maker.open_segments.active_max = OPEN_FILES
-        return manager
-
-    def watch(self) -> dict[int, str]:
-        """The open files of logs from now on, by their handles."""
-        handles: dict[int, str] = {}
-        inner_open, inner_close = self.disk.open, self.disk.close
-
-        def opened(path: str, **options: Any) -> int:
-            handle = inner_open(path, **options)
-            if path.endswith(".log"):
-                handles[handle] = path
-            return handle
-
-        def closed(handle: int) -> None:
-            handles.pop(handle, None)
-            inner_close(handle)
-
-        self.disk.open, self.disk.close = opened, closed  # type: ignore[method-assign]
-        return handles
 
 
 def test_a_new_log_is_as_one_that_was_opened_in_an_empty_directory() -> None:
@@ -141,123 +108,6 @@ def test_a_log_that_could_not_be_made_is_made_in_what_is_there(failing: int) -> 
     assert len(read_all(log)) == 3
 
 
-def test_few_active_segments_are_open_and_all_are_written_and_read() -> None:
-    """Every partition that was written to held a file: 100,000 of them took all there are."""
-    node = FewFiles()
-    logs = [node.manager.create("topic", index, TOPIC_ID) for index in range(PARTITIONS)]
-    handles = node.watch()
-    for turn in range(3):
-        for index in range(PARTITIONS):
-            node.append("topic", index, turn + 1)
-            node.scheduler.turn()
-            assert len(handles) <= OPEN_FILES + 1
-    for log in logs:
-        assert len(read_all(log)) == 6
-        node.scheduler.turn()
-        assert len(handles) <= OPEN_FILES + 1
-    manager = node.restart()
-    assert [len(read_all(log)) for log in manager.logs()] == [6] * PARTITIONS
-
-
-def test_what_is_let_go_of_is_synced_before() -> None:
-    node = FewFiles()
-    for index in range(PARTITIONS):
-        node.manager.create("topic", index, TOPIC_ID)
-    node.scheduler.turn()
-    handles = node.watch()
-    synced: list[str] = []
-    inner = node.disk.fdatasync
-
-    def sync(handle: int) -> None:
-        synced.append(handles.get(handle, ""))
-        inner(handle)
-
-    node.disk.fdatasync = sync  # type: ignore[method-assign]
-    for index in range(OPEN_FILES + 2):
-        node.append("topic", index)
-        node.scheduler.turn()
-    assert [path.split("/")[2] for path in synced if path] == ["topic-0", "topic-1"]
-
-
-def test_a_sync_that_fails_when_a_file_is_let_go_of_is_not_forgotten() -> None:
-    node = FewFiles()
-    for index in range(PARTITIONS):
-        node.manager.create("topic", index, TOPIC_ID)
-    node.scheduler.turn()
-    inner = node.disk.fdatasync
-
-    def broken(handle: int) -> None:
-        raise OSError(errno.EIO, "the disk fails")
-
-    node.disk.fdatasync = broken  # type: ignore[method-assign]
-    for index in range(OPEN_FILES + 1):
-        node.append("topic", index)
-        node.scheduler.turn()
-    node.disk.fdatasync = inner  # type: ignore[method-assign]
-    log = node.manager.get("topic", 5)
-    assert log is not None
-    log.append_as_leader(client_batch(1), leader_epoch=0)
-    node.scheduler.turn()
-    flushed = log.flush()
-    node.scheduler.turn()
-    assert flushed.error() is not None
-    assert node.failed == ["/data"]
-
-
-def test_no_file_is_kept_of_a_log_that_is_gone() -> None:
-    node = FewFiles()
-    handles = node.watch()
-    for index in range(PARTITIONS):
-        node.manager.create("topic", index, TOPIC_ID)
-        node.append("topic", index)
-        node.scheduler.turn()
-    for index in range(PARTITIONS):
-        node.manager.delete("topic", index)
-        node.scheduler.turn()
-    assert handles == {}
-    assert not node.manager._maker.open_segments._active
-
-
-@pytest.mark.parametrize("seed", seeds(20))
-def test_what_was_flushed_survives_while_files_are_let_go_of(seed: int) -> None:
-    random = SeededRandom(seed)
-    node = FewFiles()
-    for index in range(PARTITIONS):
-        node.manager.create("topic", index, TOPIC_ID)
-    node.scheduler.turn()
-    durable = [0] * PARTITIONS
-    for _ in range(60):
-        index = int.from_bytes(random.random_bytes(2), "big") % PARTITIONS
-        node.append("topic", index)
-        log = node.manager.get("topic", index)
-        assert log is not None
-        if random.random_bytes(1)[0] < 80:
-            flushed = log.flush()
-            node.scheduler.turn()
-            assert flushed.done
-            durable[index] = log.recovery_point
-            assert durable[index] == log.log_end_offset
-    node.disk.crash()
-    manager = node.start()
-    for index in range(PARTITIONS):
-        log = manager.get("topic", index)
-        assert log is not None
-        assert log.log_end_offset >= durable[index]
-
-
-def test_half_of_what_the_system_allows_is_for_active_segments(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Any
-) -> None:
-    monkeypatch.setattr("kwire.log.directories.manager.raise_open_files_limit", lambda: 1000)
-    for settings, expected in ((None, 500), (ManagerSettings(active_files_max=7), 7)):
-        manager = LogManager(
-            [str(tmp_path / str(expected))], ManualClock(), SeededRandom(1), settings=settings
-        )
-        manager.open_directories()
-        assert manager._maker.open_segments.active_max == expected
-        manager.abandon()
-
-
 def test_a_directory_knows_how_many_logs_it_has() -> None:
     """Who asks for the emptiest one for each of many logs does not have them counted anew."""
     node = Node(["/a", "/b"])
@@ -286,4 +136,3 @@ def test_a_made_directory_says_whether_it_is_new() -> None:
     disk = SimulatedDisk(SeededRandom(1))
     assert disk.make_directory("/data/topic-0") is True
     assert disk.make_directory("/data/topic-0") is False
-    assert OpenSegments().active_max > 1 << 30, "without a system there is no limit"
