@@ -57,7 +57,7 @@ class Files(Protocol):
     def rename(self, source: str, target: str) -> None: ...
     def unlink(self, path: str) -> None: ...
     def set_read_only(self, path: str) -> None: ...
-    def make_directory(self, path: str) -> None: ...
+    def make_directory(self, path: str) -> bool: ...
     def remove_directory(self, path: str) -> None: ...
     def sync_directory(self, path: str) -> None: ...
     def lock(self, path: str) -> int: ...
@@ -276,8 +276,17 @@ class SystemFiles:
     def unlink(self, path: str) -> None:
         os.unlink(path)
 
-    def make_directory(self, path: str) -> None:
-        os.makedirs(path, exist_ok=True)
+    def make_directory(self, path: str) -> bool:
+        """Make a directory, with those above it; False where there is one, whatever is in it."""
+        try:
+            os.mkdir(path)
+        except FileNotFoundError:
+            os.makedirs(path, exist_ok=True)
+        except FileExistsError:
+            if not os.path.isdir(path):
+                raise
+            return False
+        return True
 
     def remove_directory(self, path: str) -> None:
         # A partition's directory may be a link: that goes, the directory that it leads to stays.

@@ -43,8 +43,9 @@ BROKER_RESOURCE = 4
 SLICE_COST = 100
 """A slice of `apply`: 10 new logs of about 0.5 ms each, or 100 partitions that only change."""
 NEW_LOG_COST = 10
-TICK_PARTITIONS = 500
-"""A slice of the check for followers that lag is about 2 ms."""
+WALK_COST = 10_000
+STEP_COST = 20
+"""A slice of what is done with all partitions: 500 that are looked into, or 10,000 passed over."""
 
 LeadershipListener = Callable[[Partition, int | None], None]
 """`listener(partition, leader_epoch)`: we lead at this epoch, or no longer (None)."""
@@ -186,7 +187,7 @@ class ReplicaManager:
         if delta.configs:
             is_of_all = any(kind == BROKER_RESOURCE for kind, _ in delta.configs)
             named = {name for kind, name in delta.configs if kind == TOPIC_RESOURCE}
-            self.configure(None if is_of_all else named)
+            yield from self.configure(None if is_of_all else named)
 
     def _change(self, partitions: Collection[PartitionChange]) -> Iterator[None]:
         if not partitions:
@@ -206,13 +207,20 @@ class ReplicaManager:
             else:
                 cost += 1
 
-    def configure(self, topics: Collection[str] | None) -> None:
-        """Hand the newest configs of these topics, or of all, to the logs of their partitions."""
+    def configure(self, topics: Collection[str] | None) -> Iterator[None]:
+        """Hand the newest configs of these topics, or of all, to the logs of their partitions; some
+        a slice."""
         newest: dict[str, LogConfig] = {}
+        cost = 0
         for partition in list(self):
+            if cost >= WALK_COST:
+                yield
+                cost = 0
             topic = partition.topic
             if partition.log is None or (topics is not None and topic not in topics):
+                cost += 1
                 continue
+            cost += STEP_COST
             config = newest.get(topic)
             if config is None:
                 config = newest[topic] = self._topic_config(topic)
@@ -223,14 +231,16 @@ class ReplicaManager:
     def tick(self) -> Iterator[None]:
         """Drop from the ISRs whoever has not caught up in time (twice in each lag time); some
         partitions a slice. Who is alone in an ISR stays in it."""
-        count = 0
+        cost = 0
         for partition in list(self):
+            if cost >= WALK_COST:
+                yield
+                cost = 0
             if len(partition.state.isr) > 1 and partition.is_leader and partition.log is not None:
-                if count >= TICK_PARTITIONS:
-                    yield
-                    count = 0
                 partition.step(Tick())
-                count += 1
+                cost += STEP_COST
+            else:
+                cost += 1
 
     def _is_eligible(self, replica_id: int, replica_epoch: int) -> bool:
         broker = self._brokers.get(replica_id)

@@ -127,7 +127,7 @@ class Partition(HostedLog):
         self.now_ms: Callable[[], int] = _no_time
         self._commit_callbacks: list[CommitCallback] = []  # a heap
         self._commit_order = 0
-        self._unseen: deque[tuple[int, int]] = deque()  # (end offset, bytes) above the mark
+        self._unseen: deque[tuple[int, int]] | None = None  # (end offset, bytes) above the mark
         self._awaited: Pending[None] | None = None  # the write that the last append waits for
         self._shared_writes: list[SharedWrite] = []  # under way; the newest is that one
 
@@ -296,6 +296,8 @@ class Partition(HostedLog):
     def _not_seen_yet(self, end: int, size_bytes: int) -> None:
         """Bytes that consumers will see once the high watermark has passed `end`."""
         unseen = self._unseen
+        if unseen is None:  # of most partitions it stays so: a deque takes 600 bytes
+            unseen = self._unseen = deque()
         if len(unseen) >= UNSEEN_MAX:
             size_bytes += unseen.pop()[1]
         unseen.append((end, size_bytes))

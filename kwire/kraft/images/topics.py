@@ -22,6 +22,9 @@ NO_RECOVERY_CHANGE = -1
 RECOVERED = 0
 RECOVERING = 1
 
+VALUES_MAX = 1000
+"""Values of partitions that are known, so that equal ones are one object."""
+
 MIGRATING_DIRECTORY = bytes(16)
 UNASSIGNED_DIRECTORY = bytes(15) + b"\x01"
 LOST_DIRECTORY = bytes(15) + b"\x02"
@@ -196,12 +199,13 @@ class TopicChanges(Protocol):
 class TopicsImage:
     """All topics, by name and by id: the same TopicImage objects in both."""
 
-    __slots__ = ("by_id", "by_name", "partition_count")
+    __slots__ = ("_values", "by_id", "by_name", "partition_count")
 
     def __init__(self) -> None:
         self.by_name: dict[str, TopicImage] = {}
         self.by_id: dict[bytes, TopicImage] = {}
         self.partition_count = 0
+        self._values: dict[PartitionImage, PartitionImage] = {}
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, TopicsImage) and self.by_id == other.by_id
@@ -226,7 +230,7 @@ class TopicsImage:
     def replay_partition(self, record: m.PartitionRecord, delta: TopicChanges | None) -> None:
         topic = self._topic(record)
         old = topic.partitions.get(record.partition_id)
-        new = partition_from_record(record)
+        new = self._shared(partition_from_record(record))
         topic.partitions[record.partition_id] = new
         if old is None:
             self.partition_count += 1
@@ -240,7 +244,7 @@ class TopicsImage:
         old = topic.partitions.get(record.partition_id)
         if old is None:
             raise ImageError(f"change of unknown partition {topic.name}-{record.partition_id}")
-        new = old.merge(record)
+        new = self._shared(old.merge(record))
         topic.partitions[record.partition_id] = new
         if delta is not None:
             delta.partition_changed(topic, record.partition_id, old, new)
@@ -285,6 +289,14 @@ class TopicsImage:
             for name, topic in sorted(self.by_name.items())
         ]
         return _topic_records(topics, gates)
+
+    def _shared(self, partition: PartitionImage) -> PartitionImage:
+        """One object for the equal ones: most partitions of many are as hundreds of others."""
+        values = self._values
+        known = values.setdefault(partition, partition)
+        if len(values) > VALUES_MAX:
+            values.clear()
+        return known
 
     def _topic(self, record: m.PartitionRecord | m.PartitionChangeRecord) -> TopicImage:
         topic = self.by_id.get(record.topic_id)

@@ -104,6 +104,7 @@ class LogDirectory:
         self.files = files
         self.flusher = Flusher(files, scheduler, syncs)
         self.error: Exception | None = None
+        self.log_count = 0  # of partitions that live here
         self.directory_id = uuids.ZERO
         self.was_clean = False
         self.previous_broker_epoch = -1

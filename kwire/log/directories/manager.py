@@ -32,6 +32,7 @@ from kwire.log.directories.identity_files import (
     encode_partition_metadata,
 )
 from kwire.log.directories.loading import ExpectedTopic, Opening, load_directories
+from kwire.log.directories.making_logs import LogMaker
 from kwire.log.directories.moving import LogMoves
 from kwire.log.directories.periodic_work import SLICE_SEGMENTS, Timers, visit_in_slices
 from kwire.log.directories.placement import emptiest
@@ -47,13 +48,12 @@ from kwire.log.files import (
     raise_open_files_limit,
     write_atomically,
 )
-from kwire.log.flushing import Flusher, SyncRequest, Syncs
+from kwire.log.flushing import SyncRequest, Syncs
 from kwire.log.partition.config import LogConfig
+from kwire.log.partition.log_state import LogState
 from kwire.log.partition.partition_log import PartitionLog
 from kwire.log.recovery.known_logs import KnownLog
-from kwire.log.recovery.opening import open_log
 from kwire.log.scheduling import ImmediateScheduler, Scheduler
-from kwire.log.segment.open_file_limit import OpenSegments
 from kwire.pending import Pending, gather
 from kwire.protocol.errors import ErrorCode, KafkaError
 
@@ -92,7 +92,6 @@ class LogManager:
         self.files = files or SystemFiles()
         self.scheduler = scheduler or ImmediateScheduler()
         self.settings = settings or ManagerSettings()
-        self.config_of: ConfigOf = config_of or (lambda topic: LogConfig())
         # Syncs wait for nothing else: the deletion of a large file may take long.
         syncing = sync_scheduler or self.scheduler
         self.directories = [LogDirectory(path, self.files, syncing, syncs) for path in directories]
@@ -102,15 +101,25 @@ class LogManager:
         self.known_logs: Mapping[tuple[str, int], KnownLog] = {}  # until they are loaded
         self._on_directory_failure = on_directory_failure
         self.goes_offline_by_writes: Callable[[], bool] = lambda: False
-        self._open_segments = OpenSegments()
+        self._maker = LogMaker(
+            clock,
+            self.files,
+            self.scheduler,
+            self.settings,
+            config_of or (lambda topic: LogConfig()),
+        )
         self._timers = Timers(self.scheduler)
         self._contents = CheckpointContents(self._log_in)
         self._checkpoints = CheckpointWriter(self._contents, self.scheduler, self.checkpoint_failed)
-        self._note_moved = self._log_moved  # one object for all logs
+        # One object of each method for all logs, and not one for each log.
+        self._note_moved = self._log_moved
+        self._note_truncated = self._log_truncated
+        self._note_failed = self._log_failed
         self.cleaner: LogCleaner | None = None
         self.moves = LogMoves(self)
         limit_ms = self.settings.shortage_timeout_ms
         self.shortages = Shortages(self.scheduler, now_ms, limit_ms, self._give_up)
+        self._note_refused = self.shortages.hurry
         delay_ms = self.settings.file_delete_delay_ms
         self._removals = Removals(self.files, self.scheduler, delay_ms, self.shortages)
 
@@ -171,60 +180,24 @@ class LogManager:
         clean = directory.was_clean
         known = self.known_logs.get(key) if clean else None
         apart = known is None
-        return self._open(path, key, topic_id, directory, clean=clean, is_alone=apart, known=known)
+        return self._maker.open(
+            path, key, topic_id, directory, clean=clean, is_alone=apart, known=known
+        )
 
     def adopt(self, log: PartitionLog, directory: LogDirectory) -> None:
         """Make a log that was opened apart the partition's."""
-        log.share(self.scheduler, directory.flusher, self._open_segments)
-        log.on_error = self._log_failed
-        log.on_refused = self.shortages.hurry
-        log.on_truncated = self._log_truncated
+        log.share(self.scheduler, directory.flusher, self._maker.open_segments)
+        log.on_error = self._note_failed
+        log.on_refused = self._note_refused
+        log.on_truncated = self._note_truncated
         self._settle((log.topic, log.partition), log, directory)
 
     def _settle(self, key: tuple[str, int], log: PartitionLog, directory: LogDirectory) -> None:
         self._logs[key] = log
         self._home[key] = directory
+        directory.log_count += 1
         log.on_offsets_moved = self._note_moved
         self._contents.moved(directory, key)
-
-    def _open(
-        self,
-        path: str,
-        key: tuple[str, int],
-        topic_id: bytes,
-        directory: LogDirectory,
-        *,
-        clean: bool,
-        is_alone: bool = False,
-        is_copy: bool = False,
-        known: KnownLog | None = None,
-    ) -> PartitionLog:
-        """A log with the settings of all.
-
-        One that `is_alone` shares nothing with others; of a copy the checkpoints say nothing.
-        """
-        topic, partition = key
-        scheduler = ImmediateScheduler() if is_alone else self.scheduler
-        return open_log(
-            path,
-            topic,
-            partition,
-            topic_id,
-            self.config_of(topic),
-            self.clock,
-            files=self.files,
-            scheduler=scheduler,
-            flusher=Flusher(self.files, scheduler) if is_alone else directory.flusher,
-            open_segments=None if is_alone else self._open_segments,
-            clean=clean,
-            recovery_point=0 if is_copy else directory.recovery_point(key),
-            log_start_offset=0 if is_copy else directory.log_starts.get(key, 0),
-            high_watermark=0 if is_copy else directory.high_watermarks.get(key, 0),
-            producer_expiration_ms=self.settings.producer_id_expiration_ms,
-            verify_transactions=self.settings.verify_transactions,
-            known=known,
-            on_error=partial(self._copy_failed, directory) if is_copy else None,
-        )
 
     def _copy_failed(
         self, directory: LogDirectory, log: PartitionLog, error: Exception, lost: bool
@@ -275,7 +248,7 @@ class LogManager:
                     f"the log of {known.name} belongs to another topic id",
                 )
             return known
-        home = directory or emptiest(self.directories, self._home.values(), self.cordoned)
+        home = directory or emptiest(self.directories, self.cordoned)
         if home.error is not None:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{home.path} is offline")
         path = f"{home.path}/{topic}-{partition}"
@@ -284,11 +257,14 @@ class LogManager:
                 offsets.pop(key, None)
             self._removals.free_name(path)
             self._limit(home, key, -1)
-            self.files.make_directory(path)
+            is_empty = self.files.make_directory(path)
             self.write_partition_metadata(path, topic_id)
-            log = self._open(path, key, topic_id, home, clean=False)
-            if config is not None:
-                log.reconfigure(config)
+            if is_empty:
+                log = self._maker.begin(path, key, topic_id, home, config)
+            else:
+                log = self._maker.open(path, key, topic_id, home, clean=False)
+                if config is not None:
+                    log.reconfigure(config)
         except OSError as error:
             raise KafkaError(
                 ErrorCode.KAFKA_STORAGE_ERROR, f"Error while creating log for {path}: {error}"
@@ -323,6 +299,7 @@ class LogManager:
         if log is None:
             return Pending.completed(None)
         home = self._home.pop(key)
+        home.log_count -= 1
         self._contents.moved(home, key)
         self.shortages.remove(key)
         log.abandon()
@@ -338,7 +315,10 @@ class LogManager:
         self, directory: LogDirectory, path: str, key: tuple[str, int], topic_id: bytes
     ) -> PartitionLog:
         """The log in `path` that is not the partition's yet (see `moving`)."""
-        return self._open(path, key, topic_id, directory, clean=directory.was_clean, is_copy=True)
+        clean, failed = directory.was_clean, partial(self._copy_failed, directory)
+        return self._maker.open(
+            path, key, topic_id, directory, clean=clean, is_copy=True, on_error=failed
+        )
 
     def exchange(
         self, old: PartitionLog, new: PartitionLog, directory: LogDirectory
@@ -354,9 +334,9 @@ class LogManager:
             directory.write_checkpoint(LOG_STARTS, starts)
         new.local.relocate(path)
         self.files.sync_directory(directory.path)
-        new.on_truncated = self._log_truncated
-        new.on_error = self._log_failed
-        new.on_refused = self.shortages.hurry
+        new.on_truncated = self._note_truncated
+        new.on_error = self._note_failed
+        new.on_refused = self._note_refused
         new.reconfigure(old.config)
         old_home = self._home[key]
         self.delete(*key)
@@ -397,7 +377,7 @@ class LogManager:
         if home is not None and home.error is None and self.goes_offline_by_writes():
             self.take_offline(home, OSError(reason))
 
-    def _log_moved(self, log: PartitionLog) -> None:
+    def _log_moved(self, log: LogState) -> None:
         key = (log.topic, log.partition)
         home = self._home.get(key)
         if home is not None:

@@ -32,11 +32,9 @@ def assigned(directories: Sequence[LogDirectory], directory_id: bytes) -> LogDir
 
 
 def emptiest(
-    directories: Iterable[LogDirectory],
-    homes: Iterable[LogDirectory],
-    cordoned: Collection[LogDirectory] = (),
+    directories: Iterable[LogDirectory], cordoned: Collection[LogDirectory] = ()
 ) -> LogDirectory:
-    """The directory that works and has the fewest of the logs that live in `homes`.
+    """The directory that works and has the fewest logs.
 
     Not one of `cordoned` while there is another: where the controller had placed a replica before
     it heard of the last one, that goes into the first (measured on Apache Kafka 4.4).
@@ -48,8 +46,4 @@ def emptiest(
     free = [directory for directory in online if directory not in cordoned]
     if len(online) == 1 or not free:
         return online[0]
-    counts = {directory.path: 0 for directory in free}
-    for home in homes:
-        if home.path in counts:
-            counts[home.path] += 1
-    return min(free, key=lambda directory: counts[directory.path])
+    return min(free, key=lambda directory: directory.log_count)

@@ -93,7 +93,7 @@ class LocalLog:
 
     def add(self, segment: Segment) -> None:
         """Make a segment part of the log."""
-        segment.attach(self.flusher.retire, self._open_segments.opened)
+        segment.attach(self.flusher, self._open_segments)
         self.segments.add(segment)
 
     def share(self, scheduler: Scheduler, flusher: Flusher, open_segments: OpenSegments) -> None:
@@ -102,7 +102,7 @@ class LocalLog:
         self.flusher = flusher
         self._open_segments = open_segments
         for segment in self.segments:
-            segment.attach(flusher.retire, open_segments.opened)
+            segment.attach(flusher, open_segments)
 
     def reconfigure(self, config: LogConfig) -> None:
         """Take over changed configs; segments keep their size until they are rolled."""
@@ -126,6 +126,19 @@ class LocalLog:
             raise
         self.add(segment)
         return segment
+
+    def begin_in_empty_directory(self) -> None:
+        """The first segment of a log whose directory was made for it just now."""
+        created_ms = self.clock.wall_ms()
+        segment = Segment(
+            self.files, self.directory, 0, self.config, created_ms=created_ms, is_new=False
+        )
+        for path in (segment.log_path, segment.index_path, segment.time_index_path):
+            self.files.close(self.files.open(path, create=True))  # nothing can be in their way
+        self.has_new_files = True
+        self.add(segment)
+        if self.config.preallocate:
+            segment.preallocate(self.config.segment_bytes)
 
     def add_empty(self, base_offset: int) -> Segment:
         """Make a segment part of the log whose files are made by `create` then."""

@@ -21,6 +21,7 @@ from kwire.log.partition.append_checks import batches_without_records
 from kwire.log.partition.appender import Appender
 from kwire.log.partition.config import LogConfig
 from kwire.log.partition.local_log import LocalLog
+from kwire.log.partition.log_state import LogState
 from kwire.log.partition.producers import ONGOING, ProducerEntry, Producers, VerificationGuard
 from kwire.log.partition.reader import LogReader
 from kwire.log.partition.replay import load_producers
@@ -38,7 +39,7 @@ DONE: Pending[None] = Pending.completed(None)
 logger = logging.getLogger(__name__)
 
 
-class PartitionLog:
+class PartitionLog(LogState):
     """One partition's log, opened by `recovery.opening.open_log`.
 
     `log_start_offset` is where the partition begins for its readers, `local_log_start_offset` where
@@ -48,6 +49,28 @@ class PartitionLog:
     `is_short` the log has only run short of something: `resume_appends` lets it take them again
     when that is over.
     """
+
+    __slots__ = (
+        "_appender",
+        "_buffer",
+        "_led_epoch",
+        "_promised_end",
+        "_reader",
+        "append_as_follower",
+        "append_as_leader",
+        "append_made",
+        "append_usual",
+        "clock",
+        "config",
+        "leader_epochs",
+        "local",
+        "on_error",
+        "on_truncated",
+        "producers",
+        "read",
+        "segments",
+        "shortage",
+    )
 
     def __init__(
         self,
@@ -61,28 +84,17 @@ class PartitionLog:
         promised_end: int = 0,
         on_error: Callable[[PartitionLog, Exception, bool], None] | None = None,
     ) -> None:
-        self.topic = topic
-        self.partition = partition
-        self.topic_id = topic_id
-        self.name = f"{topic}-{partition}"
+        name = producers.name  # one text for all parts
+        super().__init__(topic, partition, topic_id, name, log_start_offset, local.written_offset)
         self.local = local
         self.segments = local.segments
         self.leader_epochs = local.epoch_file.epochs
         self.producers = producers
         self.clock = local.clock
         self.config = local.config
-        self.log_start_offset = self.local_log_start_offset = log_start_offset
-        self.high_watermark = 0
-        self.log_end_offset = local.written_offset
-        self.is_closed = False
-        self.error: KafkaError | None = None
         self.shortage = Shortage(local, self.fail, self._take_appends)
         self.on_error = on_error
-        self.on_refused: Callable[[], None] | None = None  # hears of appends while `is_short`
         self.on_truncated: Callable[[PartitionLog], None] | None = None
-        self.on_moving: Callable[[], None] | None = None  # before an end moves, or it fails
-        self.on_offsets_moved: Callable[[PartitionLog], None] | None = None
-        self.is_noted = False  # set by who notes offsets, to hear of the next that moves
         # The log ended there once, durably; what is missing is lost.
         self._promised_end = promised_end
         self._led_epoch = -1
@@ -159,13 +171,6 @@ class PartitionLog:
             self.producers.high_watermark_updated(offset)
         return offset
 
-    def _set_start(self, offset: int) -> None:
-        """The one place where the starts change. Both are moved: nothing is kept elsewhere yet."""
-        if self.on_moving is not None:
-            self.on_moving()
-        self.log_start_offset = self.local_log_start_offset = offset
-        self._offsets_moved()
-
     def _set_end(self, offset: int) -> None:
         """The log ends at `offset`, by a truncation."""
         if self.on_moving is not None:
@@ -175,11 +180,6 @@ class PartitionLog:
         if self.high_watermark > offset:
             self.high_watermark = offset
         self._offsets_moved()
-
-    def _offsets_moved(self) -> None:
-        if self.is_noted and self.on_offsets_moved is not None:
-            self.is_noted = False
-            self.on_offsets_moved(self)
 
     # -- producers and epochs -----------------------------------------------------------------
 

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-from kwire.log.segment.segment import Segment
+from typing import Protocol
 
 OPEN_MAX = 512
+
+
+class Openable(Protocol):
+    """A segment, as far as its open file goes."""
+
+    is_sealed: bool
+
+    def release(self) -> None: ...
 
 
 class OpenSegments:
@@ -12,9 +20,9 @@ class OpenSegments:
 
     def __init__(self, open_max: int = OPEN_MAX) -> None:
         self._open_max = open_max
-        self._open: dict[Segment, None] = {}
+        self._open: dict[Openable, None] = {}
 
-    def opened(self, segment: Segment) -> None:
+    def opened(self, segment: Openable) -> None:
         """A segment's file was opened; releases another one where there are too many."""
         if not segment.is_sealed:
             return

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from kwire.log.files import FULL, Buffer, Files, UnfitFileError, unlink_quietly, write_fully
-from kwire.log.flushing import SyncRequest
+from kwire.log.flushing import Flusher, SyncRequest
 from kwire.log.partition.config import LogConfig
 from kwire.log.segment.offset_index import OffsetIndex
+from kwire.log.segment.open_file_limit import OpenSegments
 from kwire.log.segment.time_index import NO_TIMESTAMP, TimeIndex
 from kwire.log.segment.transaction_index import (
     AbortedTransaction,
@@ -74,8 +75,8 @@ class Segment:
         self.is_deleted = False
         self._suffix = suffix
         self._handle = -1
-        self._closer: Callable[[int], None] = files.close
-        self._opened: Callable[[Segment], None] | None = None
+        self._flusher: Flusher | None = None
+        self._open_segments: OpenSegments | None = None
         self._allocated_bytes = 0
         self._hints: dict[int, int] = {}
         self._index: OffsetIndex | None = None
@@ -87,10 +88,7 @@ class Segment:
         self._offset_of_max_timestamp = base_offset
         self._first_timestamp: int | None = None
         if is_new:
-            self._index = OffsetIndex(files, self.index_path, base_offset, self._index_size_bytes)
-            self._time_index = TimeIndex(
-                files, self.time_index_path, base_offset, self._index_size_bytes
-            )
+            self._index, self._time_index = self._empty_indexes()
 
     # -- names ------------------------------------------------------------------------------
 
@@ -119,16 +117,14 @@ class Segment:
     def handle(self) -> int:
         if self._handle < 0:
             self._handle = self.files.open(self.log_path, create=not self.is_sealed)
-            if self._opened is not None:
-                self._opened(self)
+            if self._open_segments is not None:
+                self._open_segments.opened(self)
         return self._handle
 
-    def attach(
-        self, closer: Callable[[int], None], opened: Callable[[Segment], None] | None
-    ) -> None:
-        """`closer` closes the file (when no sync needs it), `opened` hears that it was opened."""
-        self._closer = closer
-        self._opened = opened
+    def attach(self, flusher: Flusher, open_segments: OpenSegments) -> None:
+        """Share these with other segments from now on."""
+        self._flusher = flusher
+        self._open_segments = open_segments
 
     def release(self) -> None:
         """Let go of the open file and, when sealed, of the indexes; they come back when needed."""
@@ -374,8 +370,10 @@ class Segment:
         # Sealed indexes are read again when somebody looks something up.
         self._index = None
         self._time_index = None
-        if self._handle >= 0 and self._opened is not None:
-            self._opened(self)  # from now on it counts among the sealed ones that are open
+        if self._handle >= 0 and self._open_segments is not None:
+            self._open_segments.opened(
+                self
+            )  # from now on it counts among the sealed ones that are open
 
     def finish_indexes(self) -> list[str]:
         """The last time entry, both index files trimmed; paths of those that were written."""
@@ -446,12 +444,7 @@ class Segment:
 
     def reset_indexes(self) -> None:
         """Empty indexes, for a rebuild by `reindex`."""
-        self._index = OffsetIndex(
-            self.files, self.index_path, self.base_offset, self._index_size_bytes
-        )
-        self._time_index = TimeIndex(
-            self.files, self.time_index_path, self.base_offset, self._index_size_bytes
-        )
+        self._index, self._time_index = self._empty_indexes()
         self._max_timestamp = NO_TIMESTAMP
         self._offset_of_max_timestamp = self.base_offset
         self._first_timestamp = None
@@ -548,7 +541,10 @@ class Segment:
                 self.files.truncate(self._handle, self.size_bytes)
             self._allocated_bytes = 0
             handle, self._handle = self._handle, -1
-            self._closer(handle)
+            if self._flusher is None:
+                self.files.close(handle)
+            else:
+                self._flusher.retire(handle)  # a sync may need it
 
     def delete_files(self) -> None:
         self.is_deleted = True
@@ -560,8 +556,13 @@ class Segment:
 
     # -- loading ------------------------------------------------------------------------------
 
+    def _empty_indexes(self) -> tuple[OffsetIndex, TimeIndex]:
+        files, base, bytes_max = self.files, self.base_offset, self._index_size_bytes
+        index = OffsetIndex(files, self.index_path, base, bytes_max)
+        return index, TimeIndex(files, self.time_index_path, base, bytes_max)
+
     def _load_index(self) -> None:
-        index = OffsetIndex(self.files, self.index_path, self.base_offset, self._index_size_bytes)
+        index, _ = self._empty_indexes()
         if self.size_bytes == 0:
             self._index = index
             return
@@ -576,9 +577,7 @@ class Segment:
             self.rebuild_indexes(f"{os.path.basename(self.index_path)} is missing or damaged")
 
     def _load_time_index(self) -> None:
-        index = TimeIndex(
-            self.files, self.time_index_path, self.base_offset, self._index_size_bytes
-        )
+        _, index = self._empty_indexes()
         if self.size_bytes == 0:
             self._time_index = index
             return

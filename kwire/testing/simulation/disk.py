@@ -237,13 +237,15 @@ class SimulatedDisk:
         self._file(path)
         self._unset(path)
 
-    def make_directory(self, path: str) -> None:
+    def make_directory(self, path: str) -> bool:
         self._check("make_directory", path)
+        is_new = not self.is_directory(path)
         parts = path.strip("/").split("/")
         for count in range(1, len(parts) + 1):
             directory = "/" + "/".join(parts[:count])
             if directory not in self._entries:
                 self._set(directory, None)
+        return is_new
 
     def remove_directory(self, path: str) -> None:
         self._check("remove_directory", path)

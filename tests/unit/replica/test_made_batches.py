@@ -127,7 +127,7 @@ def test_where_the_topic_asks_for_more_the_general_way_decides(
 ) -> None:
     led(world, 1)
     world.configs["t"] = config
-    world.replicas.configure("t")
+    list(world.replicas.configure("t"))
     assert not appended(world, 3)
 
 
@@ -135,7 +135,7 @@ def test_a_topic_that_is_never_compressed_takes_made_batches(world: World) -> No
     """`__transaction_state` is one."""
     led(world, 1)
     world.configs["t"] = LogConfig(compression_type="uncompressed")
-    world.replicas.configure("t")
+    list(world.replicas.configure("t"))
     assert appended(world, 3)
 
 

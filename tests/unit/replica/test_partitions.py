@@ -263,7 +263,7 @@ def test_whom_the_metadata_lets_into_an_isr(world: World) -> None:
 def test_followers_that_lag_are_looked_for_in_slices(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(manager, "TICK_PARTITIONS", 2)
+    monkeypatch.setattr(manager, "WALK_COST", 2 * manager.STEP_COST)
     world.apply(m.RegisterBrokerRecord(broker_id=2, broker_epoch=50, fenced=False))
     world.create([1, 2], partitions=5)
     world.append()
@@ -282,6 +282,31 @@ def test_who_is_alone_in_an_isr_is_not_looked_at(world: World) -> None:
     world.now_ms = 30_001
     assert list(world.replicas.tick()) == []
     assert stepped == []
+
+
+def test_partitions_without_followers_are_passed_over_in_slices(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """100,000 of them in one turn kept everybody waiting."""
+    monkeypatch.setattr(manager, "WALK_COST", 10)
+    world.create([1], partitions=25)
+    assert len(list(world.replicas.tick())) == 2
+
+
+def test_newest_configs_are_handed_to_logs_in_slices(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(manager, "WALK_COST", 2 * manager.STEP_COST)
+    world.create([1], partitions=5)
+    world.configs["t"] = LogConfig(retention_bytes=7)
+    told = [
+        [partition.log.config.retention_bytes for partition in world.replicas].count(7)
+        for _ in world.replicas.configure({"t"})
+    ]
+    assert told == [2, 4]
+    assert {partition.log.config.retention_bytes for partition in world.replicas} == {7}
+    monkeypatch.setattr(manager, "WALK_COST", 4)
+    assert len(list(world.replicas.configure({"other"}))) == 1
 
 
 def test_a_replica_that_has_caught_up_is_asked_into_the_isr_and_out_of_it(world: World) -> None:
@@ -357,7 +382,7 @@ def test_a_leaders_older_start_takes_no_followers_start_back(world: World) -> No
 def test_a_batch_that_is_checked_beside_the_loop_counts_as_one_request(world: World) -> None:
     world.create([1])
     world.configs["t"] = LogConfig(compression_type="gzip")
-    world.replicas.configure({"t"})
+    list(world.replicas.configure({"t"}))
     partition = world.partition()
     batch = build_batch([Record(0, NOW_MS, None, bytes(3_000_000), [])], codec=Codec.GZIP)
     append = partial(partition.append, batch, acks=1, wall_ms=NOW_MS, may_wait=True)

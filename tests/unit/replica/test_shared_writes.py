@@ -100,7 +100,7 @@ def test_who_waits_for_an_older_write_hears_of_the_partition_s_end_too(world: Wo
     lead(world, 1)
     written, committed = usual(world, 1), usual(world, -1)
     world.configs["t"] = LogConfig(flush_messages=1)
-    world.replicas.configure("t")
+    list(world.replicas.configure("t"))
     world.scheduler.turn()
     assert (written.heard, committed.heard) == ([], []), "written, and not flushed"
     world.append(acks=1)
@@ -127,7 +127,7 @@ def test_a_failed_write_is_told_to_all(world: World, monkeypatch: pytest.MonkeyP
 def test_another_replica_that_came_meanwhile_has_to_have_it_too(world: World) -> None:
     lead(world, 1)
     world.configs["t"] = LogConfig(min_insync_replicas=2)
-    world.replicas.configure("t")
+    list(world.replicas.configure("t"))
     told = usual(world, -1)
     world.change(replicas=[1, 2], isr=[1], directories=[bytes(15) + b"\x65"] * 2)
     world.scheduler.turn()

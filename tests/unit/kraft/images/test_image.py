@@ -12,6 +12,7 @@ from kwire.kraft.images.topics import (
     LOST_DIRECTORY,
     MIGRATING_DIRECTORY,
     UNASSIGNED_DIRECTORY,
+    VALUES_MAX,
     is_reserved_directory,
 )
 from kwire.kraft.metadata_version import (
@@ -323,3 +324,28 @@ def test_default_features_depend_on_the_metadata_version() -> None:
     assert reason_unmet("eligible.leader.replicas.version", 1, {"metadata.version": 22})
     assert reason_unmet("eligible.leader.replicas.version", 1, {"metadata.version": 23}) is None
     assert SUPPORTED_FEATURES["metadata.version"] == (7, LATEST_PRODUCTION_LEVEL)
+
+
+def test_equal_partitions_are_one_object_until_they_differ() -> None:
+    """100,000 partitions of a node that has them all are as each other: 600 bytes for each."""
+    records = [topic("a", T1), topic("b", T2)]
+    records += [partition(T1, index) for index in range(3)] + [partition(T2)]
+    made = image(*records)
+    first = made.topics.partition("a", 0)
+    assert first is made.topics.partition("a", 2) is made.topics.partition("b", 0)
+    made.replay(change(T1, 2, leader=2), 10, 1)
+    made.replay(change(T2, 0, leader=2), 11, 1)
+    assert made.topics.partition("a", 0) is first
+    changed = made.topics.partition("a", 2)
+    assert changed is made.topics.partition("b", 0)
+    assert changed is not None
+    assert first is not None
+    assert (changed.leader, first.leader) == (2, 1)
+
+
+def test_few_values_of_partitions_are_remembered() -> None:
+    made = image(topic("a", T1))
+    for index in range(3 * VALUES_MAX):
+        made.replay(partition(T1, index, leader_epoch=index), index + 1, 1)
+    assert len(made.topics._values) <= VALUES_MAX
+    assert len({id(one) for one in made.topics.by_name["a"].partitions.values()}) == 3 * VALUES_MAX

@@ -1,0 +1,138 @@
+"""Many partitions on one node: what a new log costs."""
+
+from __future__ import annotations
+
+import errno
+from typing import Any
+
+import pytest
+
+from kwire.clock import SeededRandom
+from kwire.log.partition.config import LogConfig
+from kwire.log.recovery.opening import open_log
+from kwire.protocol.errors import KafkaError
+from kwire.testing.simulation.disk import SimulatedDisk
+from tests.support.logs import ManualClock, read_all
+from tests.support.managed_logs import TOPIC_ID, Node
+
+
+def test_a_new_log_is_as_one_that_was_opened_in_an_empty_directory() -> None:
+    node = Node()
+    new = node.manager.create("topic", 0, TOPIC_ID)
+    node.disk.make_directory("/data/topic-1")
+    opened = open_log(
+        "/data/topic-1", "topic", 1, TOPIC_ID, LogConfig(), ManualClock(), files=node.disk
+    )
+    node.disk.unlink("/data/topic-0/partition.metadata")
+    assert node.disk.listing("/data/topic-0") == node.disk.listing("/data/topic-1")
+    for name in ("log_start_offset", "log_end_offset", "high_watermark", "next_offset"):
+        assert getattr(new, name) == getattr(opened, name) == 0
+    assert new.recovery_point == opened.recovery_point == 0
+    assert new.segments.bases == opened.segments.bases == [0]
+    assert new.local.snapshots.offsets == opened.local.snapshots.offsets
+    assert new.leader_epochs.entries == opened.leader_epochs.entries == []
+
+
+def test_a_new_log_looks_at_nothing_in_its_directory() -> None:
+    node = Node()
+    asked: list[str] = []
+    for name in ("listing", "irregular", "exists", "is_directory", "read_file"):
+        inner = getattr(node.disk, name)
+
+        def watched(path: str, name: str = name, inner: Any = inner) -> Any:
+            asked.append(f"{name} {path}")
+            return inner(path)
+
+        setattr(node.disk, name, watched)
+    node.manager.create("topic", 0, TOPIC_ID)
+    assert [call for call in asked if "listing" in call or "irregular" in call] == []
+    assert not any("read_file" in call for call in asked)
+
+
+def test_a_directory_that_is_there_already_is_looked_at() -> None:
+    """What an attempt has left that ran out of space, or somebody has put there."""
+    node = Node()
+    log = node.manager.create("topic", 0, TOPIC_ID)
+    node.append("topic", 0, 5)
+    log.close()
+    node.manager._logs.clear()
+    node.manager._home.clear()
+    again = node.manager.create("topic", 0, TOPIC_ID)
+    assert again.log_end_offset == 5
+
+
+def test_nothing_of_a_new_log_is_open_and_no_object_of_it_has_a_dict() -> None:
+    node = Node()
+    handles: list[int] = []
+    inner_open, inner_close = node.disk.open, node.disk.close
+
+    def opened(path: str, **options: Any) -> int:
+        handles.append(handle := inner_open(path, **options))
+        return handle
+
+    def closed(handle: int) -> None:
+        handles.remove(handle)
+        inner_close(handle)
+
+    node.disk.open, node.disk.close = opened, closed  # type: ignore[method-assign]
+    log = node.manager.create("topic", 0, TOPIC_ID)
+    node.scheduler.turn()
+    assert handles == []
+    # More than 30 attributes are no longer shared among instances: 1.6 KB for each.
+    assert not hasattr(log, "__dict__")
+
+
+@pytest.mark.parametrize("failing", range(5))
+def test_a_log_that_could_not_be_made_is_made_in_what_is_there(failing: int) -> None:
+    node = Node()
+    count = 0
+    inner = node.disk.open
+
+    def full(path: str, **options: Any) -> int:
+        nonlocal count
+        if "/topic-0/" in path:
+            count += 1
+            if count == failing:
+                raise OSError(errno.EMFILE, "no file left", path)
+        return inner(path, **options)
+
+    node.disk.open = full  # type: ignore[method-assign]
+    try:
+        node.manager.create("topic", 0, TOPIC_ID)
+    except KafkaError:
+        node.manager.create("topic", 0, TOPIC_ID)
+    node.append("topic", 0, 3)
+    manager = node.restart()
+    log = manager.get("topic", 0)
+    assert log is not None
+    assert len(read_all(log)) == 3
+
+
+def test_a_directory_knows_how_many_logs_it_has() -> None:
+    """Who asks for the emptiest one for each of many logs does not have them counted anew."""
+    node = Node(["/a", "/b"])
+    a, b = node.manager.directories
+    for index in range(6):
+        node.manager.create("topic", index, TOPIC_ID)
+        node.manager.create("topic", index, TOPIC_ID)
+    assert (a.log_count, b.log_count) == (3, 3)
+    for log in node.manager.logs_in(a):
+        node.manager.delete("topic", log.partition)
+    assert (a.log_count, b.log_count) == (0, 3)
+    node.manager.create("topic", 9, TOPIC_ID)
+    assert (a.log_count, b.log_count) == (1, 3)
+    node.restart()
+    assert [home.log_count for home in node.manager.directories] == [1, 3]
+    log = node.manager.logs_in(node.manager.directories[1])[0]
+    node.manager.moves.begin((log.topic, log.partition), node.manager.directories[0])
+    for _ in range(10):
+        node.scheduler.turn()
+    for home in node.manager.directories:
+        assert home.log_count == len(node.manager.logs_in(home))
+    assert [home.log_count for home in node.manager.directories] == [2, 2]
+
+
+def test_a_made_directory_says_whether_it_is_new() -> None:
+    disk = SimulatedDisk(SeededRandom(1))
+    assert disk.make_directory("/data/topic-0") is True
+    assert disk.make_directory("/data/topic-0") is False
