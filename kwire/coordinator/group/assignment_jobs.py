@@ -162,13 +162,16 @@ class AssignmentJobs:
                 changed.append((record, batches.encode(record)))
         epoch = self._epoch_record(group_id, job.epoch, moment.wall_ms)
 
+        def appended() -> None:
+            self._jobs.pop(group_id, None)
+
         def refused(error: KafkaError) -> None:
             self._begin_anew(group_id, job, moment.now_ms + RETRY_MS)
 
         return Result(
             [*(record for record, _ in changed), epoch],
             None,
-            lambda: self._jobs.pop(group_id, None),
+            appended,
             refused,
             atomic=False,
             encoded=[*(encoded for _, encoded in changed), batches.encode(epoch)],

@@ -176,22 +176,30 @@ class TransactionShard:
         key, encoded_key = key_of(transactional_id)
         record = CoordinatorRecord(key, to_record(after, version), version, encoded_key)
 
-        def after_append() -> None:
+        def after_append() -> Pending[None] | None:
             if last_epoch is not None:
                 self.last_epochs[transactional_id] = last_epoch
-            if after.state in COMPLETED_BY:
-                self.announce(transactional_id)
+            return self._announcement(transactional_id) if after.state in COMPLETED_BY else None
 
         return Result((record,), response, appended=after_append)
 
     def announce(self, transactional_id: str) -> None:
-        """Tell `on_prepared` of a prepared transaction once all that was appended is committed."""
+        """Tell `on_prepared` of a prepared transaction once all that was appended is committed:
+        of many of them some a turn of the loop."""
+        pending = self._announcement(transactional_id)
+        if pending is not None:
+            self._replies.append((pending, None))
+
+    def _announcement(self, transactional_id: str) -> Pending[None] | None:
+        """What tells `on_prepared`, once it is completed; None where that is under way. Of a
+        transaction that ends now it follows on the producer's answer, in the same turn: a producer
+        that has its answer begins the next transaction."""
         if transactional_id in self._announced or transactional_id in self._in_flight:
-            return
+            return None
         pending: Pending[None] = Pending()
         self._announced[transactional_id] = pending
         pending.add_done_callback(lambda done: self._committed(transactional_id, done))
-        self._replies.append((pending, None))
+        return pending
 
     def markers_given_up(self, transactional_id: str) -> None:
         """Nobody works on this transaction's markers any more; the next scan announces it."""

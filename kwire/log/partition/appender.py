@@ -214,13 +214,13 @@ class Appender:
         try:
             if self._is_due(segment, header, header.max_timestamp):
                 return False
-            self._take(segment, header, made.data, header.max_timestamp, None, True)
+            self._assign(segment, header, header.max_timestamp, None)
         except OSError as error:
             log.write_failed(error, [], header.size_bytes)
         except KafkaError:
             return False  # a damaged segment, of which the general way says the same
         else:
-            self._buffer.write(segment)
+            self._buffer.write_alone(segment, made.data)
         if log.error is not None:
             raise anew(log.error)
         return True
@@ -338,6 +338,12 @@ class Appender:
         marker: Marker | None,
         is_owned: bool,
     ) -> None:
+        self._assign(segment, header, max_timestamp, marker)
+        self._buffer.add(data, is_owned)
+
+    def _assign(
+        self, segment: Segment, header: BatchHeader, max_timestamp: int, marker: Marker | None
+    ) -> None:
         base_offset = header.base_offset
         segment.assign(header, base_offset, max_timestamp)
         self.next_offset = base_offset + header.last_offset_delta + 1
@@ -348,4 +354,3 @@ class Appender:
             aborted = self._producers.replay_batch(header, marker)
             if aborted is not None:
                 segment.add_aborted_transaction(aborted)
-        self._buffer.add(data, is_owned)

@@ -40,6 +40,12 @@ class BatchMetadata(NamedTuple):
         return (self.last_sequence - self.offset_delta) & SEQUENCE_MAX
 
 
+_new_metadata = tuple.__new__
+Kept = tuple[tuple[BatchMetadata, ...], int, int, int, int]
+"""What a producer was: its batches, coordinator epoch, epoch, last timestamp, and where its
+transaction begins."""
+
+
 class ProducerEntry:
     """One producer's state; -1 wherever there is none."""
 
@@ -82,14 +88,26 @@ class ProducerEntry:
             self.epoch = epoch
             self.batches = ()
 
+    def kept(self) -> Kept:
+        """What `put_back` makes an entry of again: cheaper than one."""
+        return (
+            self.batches,
+            self.coordinator_epoch,
+            self.epoch,
+            self.last_timestamp,
+            self.transaction_first_offset,
+        )
+
+    @classmethod
+    def put_back(cls, producer_id: int, kept: Kept) -> ProducerEntry:
+        """A producer as it was."""
+        entry = cls(producer_id)
+        entry.batches, entry.coordinator_epoch, entry.epoch, entry.last_timestamp = kept[:4]
+        entry.transaction_first_offset = kept[4]
+        return entry
+
     def copy(self) -> ProducerEntry:
-        other = ProducerEntry(self.producer_id)
-        other.batches = self.batches
-        other.coordinator_epoch = self.coordinator_epoch
-        other.epoch = self.epoch
-        other.last_timestamp = self.last_timestamp
-        other.transaction_first_offset = self.transaction_first_offset
-        return other
+        return ProducerEntry.put_back(self.producer_id, self.kept())
 
 
 class VerificationGuard:
@@ -132,7 +150,7 @@ class Producers:
         self._unreplicated: dict[int, int] = {}
         self._verifications: dict[int, _Verification] = {}
         # What producers were before the batches that are not written yet; None: unknown
-        self._before: dict[int, ProducerEntry | None] = {}
+        self._before: dict[int, Kept | None] = {}
 
     # -- reading ----------------------------------------------------------------------------
 
@@ -368,13 +386,14 @@ class Producers:
         entry = self.entries.get(producer_id)
         if entry is None:
             entry = self.entries[producer_id] = ProducerEntry(producer_id)
-        entry.set_epoch(header.producer_epoch)
-        delta = header.last_offset_delta
-        batch = BatchMetadata(
-            header.last_sequence, base_offset + delta, delta, header.max_timestamp
+        if header.producer_epoch != entry.epoch:
+            entry.set_epoch(header.producer_epoch)
+        delta, timestamp = header.last_offset_delta, header.max_timestamp
+        batch: BatchMetadata = _new_metadata(  # without the price of a call of the class
+            BatchMetadata, (header.last_sequence, base_offset + delta, delta, timestamp)
         )
-        entry.batches = (*entry.batches[-(BATCHES_KEPT - 1) :], batch)
-        entry.last_timestamp = header.max_timestamp
+        entry.batches = entry.batches[1 - BATCHES_KEPT :] + (batch,)
+        entry.last_timestamp = timestamp
         if header.is_transactional:
             if entry.transaction_first_offset == NO_OFFSET:
                 entry.transaction_first_offset = base_offset
@@ -411,7 +430,7 @@ class Producers:
         """A batch of this producer gets its place, and is not written yet."""
         if producer_id not in self._before:
             entry = self.entries.get(producer_id)
-            self._before[producer_id] = None if entry is None else entry.copy()
+            self._before[producer_id] = None if entry is None else entry.kept()
 
     def written(self) -> None:
         """All that was taken over is in the file."""
@@ -420,11 +439,11 @@ class Producers:
 
     def take_back(self, end_offset: int) -> None:
         """Be as before the batches from `end_offset` on, none of which was written."""
-        for producer_id, entry in self._before.items():
-            if entry is None:
+        for producer_id, kept in self._before.items():
+            if kept is None:
                 self.entries.pop(producer_id, None)
             else:
-                self.entries[producer_id] = entry
+                self.entries[producer_id] = ProducerEntry.put_back(producer_id, kept)
         self._ongoing = {first: id_ for first, id_ in self._ongoing.items() if first < end_offset}
         for first, last in list(self._unreplicated.items()):
             if last >= end_offset:

@@ -55,8 +55,9 @@ class Driven:
         for record in result.records:
             self.shard.replay(record.key, record.value, len(self.log), -1, -1)
             self.log.append(record)
-        if result.appended is not None:
-            result.appended()
+        follows = None if result.appended is None else result.appended()
+        if follows is not None:
+            follows.complete(None)
         for pending, answer in self.shard.take_replies():
             pending.complete(answer)
         if isinstance(result.response, end.Refused):
