@@ -257,9 +257,8 @@ class Partition(HostedLog):
 
     def effective_min_isr(self) -> int:
         """min.insync.replicas, never more than there are replicas (KIP-966)."""
-        log = self.log
-        assert log is not None
-        return min(log.config.min_insync_replicas, len(self.state.replicas))
+        assert self.log is not None
+        return min(self.log.config.min_insync_replicas, len(self.state.replicas))
 
     def _write_done(self, done: Pending[None], shared: SharedWrite) -> None:
         if done is self._awaited:
@@ -278,10 +277,9 @@ class Partition(HostedLog):
     def _written(self, first: int, end: int, size_bytes: int) -> None:
         """What was appended from `first` on is written, our log up to `end`; on a partition alone
         that is the high watermark."""
-        traffic = self.traffic
+        traffic, state = self.traffic, self.state
         traffic.messages_in += end - first
         traffic.bytes_in += size_bytes
-        state = self.state
         if state.leader_id != state.broker_id:
             return
         if self.watchers:

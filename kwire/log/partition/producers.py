@@ -2,7 +2,8 @@
 
 The rules are Apache Kafka 4.4's: a producer's last five batches are remembered, a repeated one
 is answered with its first offsets, a gap is refused, a fenced epoch is refused. State changes
-only in `replay_batch` and the loading, truncation and expiry functions; `check_*` raise.
+only in `replay_batch`, `take_next` and the loading, truncation and expiry functions; `check_*`
+raise.
 """
 
 from __future__ import annotations
@@ -244,18 +245,20 @@ class Producers:
             )
         return None
 
-    def continues(self, header: BatchHeader) -> bool:
-        """Whether a batch of no transaction is the next one of a producer that is known here:
-        `check_data` has nothing to say about it then."""
+    def continues(self, header: BatchHeader) -> ProducerEntry | None:
+        """The producer of which a batch of no transaction is the next one, where it is known here:
+        `check_data` has nothing to say about it then, and `take_next` takes it over."""
         entry = self.entries.get(header.producer_id)
-        return (
+        if (
             entry is not None
             and entry.epoch == header.producer_epoch
-            and bool(entry.batches)
+            and entry.batches
             and entry.batches[-1].last_sequence + 1 == header.base_sequence
             and entry.transaction_first_offset == NO_OFFSET
             and header.producer_id not in self._verifications
-        )
+        ):
+            return entry
+        return None
 
     def check_marker(
         self,
@@ -388,12 +391,7 @@ class Producers:
             entry = self.entries[producer_id] = ProducerEntry(producer_id)
         if header.producer_epoch != entry.epoch:
             entry.set_epoch(header.producer_epoch)
-        delta, timestamp = header.last_offset_delta, header.max_timestamp
-        batch: BatchMetadata = _new_metadata(  # without the price of a call of the class
-            BatchMetadata, (header.last_sequence, base_offset + delta, delta, timestamp)
-        )
-        entry.batches = entry.batches[1 - BATCHES_KEPT :] + (batch,)
-        entry.last_timestamp = timestamp
+        _add_batch(entry, header, header.last_sequence, base_offset)
         if header.is_transactional:
             if entry.transaction_first_offset == NO_OFFSET:
                 entry.transaction_first_offset = base_offset
@@ -401,6 +399,13 @@ class Producers:
                 if self.first_unstable_offset is None:
                     self.first_unstable_offset = base_offset
             self._verifications.pop(producer_id, None)
+
+    def take_next(self, entry: ProducerEntry, header: BatchHeader) -> None:
+        """`remember` and `replay_batch` of a batch of a producer that it `continues`."""
+        if entry.producer_id not in self._before:
+            self._before[entry.producer_id] = entry.kept()
+        last_sequence = (header.base_sequence + header.last_offset_delta) & SEQUENCE_MAX
+        _add_batch(entry, header, last_sequence, header.base_offset)
 
     def append_marker(
         self,
@@ -535,6 +540,17 @@ class Producers:
             entry.transaction_first_offset == NO_OFFSET
             and wall_ms - entry.last_timestamp >= self.expiration_ms
         )
+
+
+def _add_batch(
+    entry: ProducerEntry, header: BatchHeader, last_sequence: int, base_offset: int
+) -> None:
+    delta, timestamp = header.last_offset_delta, header.max_timestamp
+    batch: BatchMetadata = _new_metadata(  # without the price of a call of the class
+        BatchMetadata, (last_sequence, base_offset + delta, delta, timestamp)
+    )
+    entry.batches = entry.batches[1 - BATCHES_KEPT :] + (batch,)
+    entry.last_timestamp = timestamp
 
 
 def _out_of_order(message: str) -> KafkaError:
