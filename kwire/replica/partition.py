@@ -275,11 +275,11 @@ class Partition(HostedLog):
             shared.failed(ErrorCode.KAFKA_STORAGE_ERROR)
 
     def _written(self, first: int, end: int, size_bytes: int) -> None:
-        """What was appended from `first` on is written, our log up to `end`; on a partition alone
-        that is the high watermark."""
-        traffic, state = self.traffic, self.state
+        """What was appended from `first` on is written, up to `end`: alone, it is committed."""
+        traffic = self.traffic
         traffic.messages_in += end - first
         traffic.bytes_in += size_bytes
+        state = self.state
         if state.leader_id != state.broker_id:
             return
         if self.watchers:
