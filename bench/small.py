@@ -4,10 +4,11 @@
 
 The brokers run beside each other, and get the same load in turns: ready-made frames on 100
 connections with one on its way on each, where nothing else is said (`blast.c`). Who has no load
-takes next to nothing. The order of the brokers turns from round to round; before the first one each
-of them has the load for a while. `--only` is part of a name. A COMMAND serves on {port} with its
-data in {dir}, and answers HTTP on {controller_port} if the share is to be told: of a second
-checkout, say.
+takes next to nothing. The order of the brokers turns from round to round. Before the first one each
+of them has the load until its rate rises no more (at most WARM_UPS_MAX runs, and a line says which
+rates they had): a JVM compiles bit by bit, and may end three times as fast as it began. `--only` is
+part of a name. A COMMAND serves on {port} with its data in {dir}, and answers HTTP on
+{controller_port} if the share is to be told: of a second checkout, say.
 
 Told are medians of the rounds: requests a second, broker CPU us a request, the ratios to the first
 broker, the goals, and the share of requests that took a plain road (ADR 55), by `/metrics`. An
@@ -42,6 +43,10 @@ from bench.small_loads import LOADS, Frames, Load, SmallRequests  # noqa: E402
 
 RATE_GOAL, CPU_GOAL, PLAIN_GOAL = 1.2, 0.5, 0.95
 PROBE, WARM_UP_S = 20_000, 4.0
+WARM_UPS_MAX = 10
+RISE, FLAT_RUNS = 1.05, 2
+"""A broker is warm when so many runs in a row have not been faster than the best one before by
+this."""
 SETTINGS = (
     "group.initial.rebalance.delay.ms=1000",  # the members of a group come into one generation
     "group.consumer.session.timeout.ms=60000",  # members wait while the other broker has its turn
@@ -74,8 +79,13 @@ class Served:
 
     def warm_up(self, name: str, load: Load) -> float:
         """How many a second it answers in the end; a short run tells how many are to be sent."""
-        told = self._run(name, load, PROBE)
-        return self._run(name, load, max(PROBE, int(told["reqps"] * WARM_UP_S)))["reqps"]
+        rates = [self._run(name, load, PROBE)["reqps"]]
+        while not is_warm(rates[1:]) and len(rates) <= WARM_UPS_MAX:
+            rates.append(self._run(name, load, max(PROBE, int(rates[-1] * WARM_UP_S)))["reqps"])
+        told = ", ".join(f"{rate:,.0f}" for rate in rates[1:])
+        state = "warm" if is_warm(rates[1:]) else "still faster from run to run"
+        print(f"warm-up {self.broker.name:8} {name:44} {state}, a second: {told}", flush=True)
+        return rates[-1]
 
     def measured(
         self, name: str, load: Load, per_s: float, seconds: float
@@ -132,6 +142,12 @@ class Served:
         except OSError:
             return None
         return answered(text, api)
+
+
+def is_warm(rates: list[float]) -> bool:
+    """Whether the last runs were no faster than the best one before them."""
+    before, last = rates[:-FLAT_RUNS], rates[-FLAT_RUNS:]
+    return bool(before) and max(last) <= RISE * max(before)
 
 
 def answered(metrics: str, api: str) -> Answered | None:

@@ -59,12 +59,13 @@ class PartitionCoordinatorLog:
         found = self._replicas.partition(self.topic, partition)
         return found is not None and found.append_made(made, self._clock.wall_ms())
 
-    def check_append(self, partition: int, leader_epoch: int) -> int:
+    def check_append(self, partition: int, leader_epoch: int) -> tuple[int, int]:
         """NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, NOT_ENOUGH_REPLICAS, KAFKA_STORAGE_ERROR."""
         log = self._partition(partition).check_append(ACKS_ALL, leader_epoch)
         if log.error is not None:
             raise anew(log.error)
-        return min(log.config.max_message_bytes, log.config.segment_bytes)
+        config = log.config
+        return log.next_offset, min(config.max_message_bytes, config.segment_bytes)
 
     def read(self, partition: int, offset: int, bytes_max: int) -> Answer[list[Buffer]]:
         """Whole batches up to the log end."""
@@ -79,9 +80,6 @@ class PartitionCoordinatorLog:
 
     def end_offset(self, partition: int) -> int:
         return self._partition(partition).leader_log().log_end_offset
-
-    def next_offset(self, partition: int) -> int:
-        return self._partition(partition).leader_log().next_offset
 
     def high_watermark(self, partition: int) -> int:
         return self._partition(partition).leader_log().high_watermark

@@ -290,11 +290,12 @@ class CoordinatorRuntime(Generic[S]):
         """Append and replay the records of `result`, then answer with its response."""
         response = result.response
         error: KafkaError | None = None
+        follows: Pending[None] | None = None
         if result.records:
             error = self._append_records(current, result, moment)
         if error is None:
             if result.appended is not None:
-                result.appended()
+                follows = result.appended()
         elif self._partitions.get(current.partition) is not current or self._lost(current, error):
             pending = response if isinstance(response, Pending) else pending
             pending.fail(KafkaError(ErrorCode.NOT_COORDINATOR))
@@ -309,6 +310,8 @@ class CoordinatorRuntime(Generic[S]):
             pending = response
             if error is not None:
                 current.hold(pending, None, error)
+        if follows is not None:
+            current.hold(follows, None, None)
         for parked, answer in current.shard.take_replies():
             current.hold(parked, answer, None, Parked)
         return pending
@@ -360,9 +363,7 @@ class CoordinatorRuntime(Generic[S]):
 
     def _new_batch(self, current: PartitionShard[S], size_bytes: int) -> OpenBatch | None:
         """See `_batch_for`; none is open."""
-        partition = current.partition
-        bytes_max = self._log.check_append(partition, current.leader_epoch)
-        batch = OpenBatch(self._log.next_offset(partition), bytes_max)
+        batch = OpenBatch(*self._log.check_append(current.partition, current.leader_epoch))
         if not batch.has_room(size_bytes):
             return None
         current.batch = batch

@@ -83,7 +83,8 @@ class Result(NamedTuple, Generic[R]):
 
     `response` is the reply, given to the caller once everything pending is committed; or a
     `Pending` that the shard answers later (see `Shard.take_replies`). `appended` runs after the
-    records were replayed, for the soft state that follows from them. `refused` runs instead when
+    records were replayed, for the soft state that follows from them; a `Pending` that it returns is
+    held as the response is, and completed behind it. `refused` runs instead when
     the log took none of them (too large, too few replicas in sync): it undoes soft state and
     returns the response, or None to fail the operation with that error. With `atomic` false the
     records may go into several batches, of which the first may be taken all the same. `encoded` are
@@ -93,7 +94,7 @@ class Result(NamedTuple, Generic[R]):
 
     records: Sequence[CoordinatorRecord] = ()
     response: Answer[R] | None = None
-    appended: Callable[[], object] | None = None
+    appended: Callable[[], Pending[None] | None] | None = None
     refused: Callable[[KafkaError], Answer[R] | None] | None = None
     atomic: bool = True
     producer: Producer | None = None
@@ -195,9 +196,10 @@ class CoordinatorLog(Protocol):
         where it cannot be written."""
         ...
 
-    def check_append(self, partition: int, leader_epoch: int) -> int:
-        """How many bytes a batch may have. Raises the KafkaError that an append would raise at
-        this moment, whatever its batch."""
+    def check_append(self, partition: int, leader_epoch: int) -> tuple[int, int]:
+        """The offset that the next append gets (behind `end_offset` while one is not written), and
+        how many bytes a batch may have. Raises the KafkaError that an append would raise at this
+        moment, whatever its batch."""
         ...
 
     def read(self, partition: int, offset: int, bytes_max: int) -> Answer[list[Buffer]]:
@@ -208,10 +210,6 @@ class CoordinatorLog(Protocol):
     def start_offset(self, partition: int) -> int: ...
 
     def end_offset(self, partition: int) -> int: ...
-
-    def next_offset(self, partition: int) -> int:
-        """The offset that the next append gets; behind `end_offset` while one is not written."""
-        ...
 
     def high_watermark(self, partition: int) -> int: ...
 

@@ -207,7 +207,7 @@ class Partition(HostedLog):
             log is None
             or state.leader_id != state.broker_id
             or state.leader_epoch != header.partition_leader_epoch
-            or len(state.isr) < self.effective_min_isr()
+            or (len(state.isr) < len(state.replicas) and not self.enough_replicas())
             or log.config.flush_messages != LONG_MAX
         ):
             return False
@@ -235,7 +235,7 @@ class Partition(HostedLog):
         """The log, if an append may be tried; raises what `append` would before it."""
         log = self.leader_log(leader_epoch)
         state = self.state
-        if acks == -1 and len(state.isr) < self.effective_min_isr():
+        if acks == -1 and len(state.isr) < len(state.replicas) and not self.enough_replicas():
             raise KafkaError(
                 ErrorCode.NOT_ENOUGH_REPLICAS,
                 f"{len(state.isr)} in-sync replicas of {self.topic}-{self.index}, "
@@ -257,9 +257,8 @@ class Partition(HostedLog):
 
     def effective_min_isr(self) -> int:
         """min.insync.replicas, never more than there are replicas (KIP-966)."""
-        log = self.log
-        assert log is not None
-        return min(log.config.min_insync_replicas, len(self.state.replicas))
+        assert self.log is not None
+        return min(self.log.config.min_insync_replicas, len(self.state.replicas))
 
     def _write_done(self, done: Pending[None], shared: SharedWrite) -> None:
         if done is self._awaited:
@@ -276,17 +275,20 @@ class Partition(HostedLog):
             shared.failed(ErrorCode.KAFKA_STORAGE_ERROR)
 
     def _written(self, first: int, end: int, size_bytes: int) -> None:
-        """What was appended from `first` on is written, our log up to `end`; on a partition alone
-        that is the high watermark."""
+        """What was appended from `first` on is written, up to `end`: alone, it is committed."""
         traffic = self.traffic
         traffic.messages_in += end - first
         traffic.bytes_in += size_bytes
-        if not self.is_leader:
+        state = self.state
+        if state.leader_id != state.broker_id:
             return
         if self.watchers:
             self.disturb()
-        if not self.state.followers:
-            self.step(LogEndMoved(end), size_bytes)
+        if not state.followers:
+            if len(state.replicas) > 1:
+                self.step(LogEndMoved(end), size_bytes)
+            elif state.end_moved_alone(end):
+                self.advance_high_watermark(end, size_bytes)
             return
         self._not_seen_yet(end, size_bytes)
         self.step(LogEndMoved(end))

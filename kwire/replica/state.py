@@ -189,7 +189,7 @@ def always_eligible(replica_id: int, replica_epoch: int) -> bool:
 
 @dataclass(slots=True)
 class ReplicaState:
-    """See the module. `broker_id` is this node; only `step` changes anything.
+    """See the module. `broker_id` is this node; only `step` and `end_moved_alone` change anything.
 
     `is_eligible(replica id, broker epoch or -1)` says whether the metadata lets that broker into an
     ISR: it lives, is not on its way out, and the epoch is its newest (KIP-903).
@@ -251,6 +251,15 @@ class ReplicaState:
             case MinIsrChanged():
                 self.min_isr = event.min_isr
                 return self._advance(now_ms) if self.is_leader else []
+
+    def end_moved_alone(self, log_end_offset: int) -> bool:
+        """`step` of LogEndMoved at a leader that is the only replica: whether the high watermark
+        has moved to that end. Every write of such a partition comes by here."""
+        self.log_end_offset = log_end_offset
+        if log_end_offset <= self.high_watermark:
+            return False
+        self.high_watermark = log_end_offset
+        return True
 
     def _assigned(self, event: Assigned, now_ms: int) -> list[Effect]:
         if event.partition_epoch < self.partition_epoch and event.leader_epoch <= self.leader_epoch:

@@ -14,10 +14,12 @@ from kwire.coordinator.group.coordinator import GroupCoordinator
 from kwire.coordinator.group.current_consumer import CurrentConsumer
 from kwire.coordinator.group.current_member import CurrentMember
 from kwire.coordinator.group.offsets import OffsetOperations
+from kwire.coordinator.group.shard import GroupShard
 from kwire.coordinator.group.storage import GroupStorage
 from kwire.coordinator.group.stored_offsets import StoredOffset
 from kwire.coordinator.group.usual_commit import OffsetShard, UsualCommit
 from kwire.coordinator.open_batch import OpenBatch
+from kwire.coordinator.partition import PartitionShard
 from kwire.coordinator.shard_interface import Moment, Number
 from kwire.protocol.commit_frames import CommitValue
 from kwire.protocol.records.build import MadeBatch
@@ -122,7 +124,9 @@ def test_a_road_that_commits_for_whoever_was_a_member_is_found(
 def test_a_road_whose_commits_do_not_extend_the_session_is_found(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def takes_commit(self: GroupCoordinator, commit: UsualCommit, now_ms: int) -> bool:
+    def takes_commit(
+        self: GroupCoordinator, commit: UsualCommit, now_ms: int
+    ) -> PartitionShard[GroupShard] | None:
         return original(self, commit, now_ms - 50)
 
     original = GroupCoordinator.takes_commit

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kwire.api.plain.produces import ProduceAnswer
-from kwire.log.partition.producers import Producers
+from kwire.log.partition.producers import ProducerEntry, Producers
 from kwire.protocol.records import BatchHeader
 from kwire.server.replying_connection import ReplyingConnection
 from kwire.server.slots import Slot
@@ -37,10 +37,32 @@ def _parts_from_seed(seeds_max: int = 20) -> str | None:
 
 
 def test_a_road_that_does_not_look_at_sequences_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    def continues(self: Producers, header: BatchHeader) -> bool:
-        return header.producer_id in self.entries
+    def continues(self: Producers, header: BatchHeader) -> ProducerEntry | None:
+        return self.entries.get(header.producer_id)
 
     monkeypatch.setattr(Producers, "continues", continues)
+    assert _parts_from_seed()
+
+
+def test_a_road_that_cannot_take_a_producer_back_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def take_next(self: Producers, entry: ProducerEntry, header: BatchHeader) -> None:
+        had = entry.producer_id in self._before
+        original(self, entry, header)
+        if not had:
+            del self._before[entry.producer_id]
+
+    original = Producers.take_next
+    monkeypatch.setattr(Producers, "take_next", take_next)
+    assert _parts_from_seed()
+
+
+def test_a_road_that_forgets_the_batches_before_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def take_next(self: Producers, entry: ProducerEntry, header: BatchHeader) -> None:
+        original(self, entry, header)
+        entry.batches = entry.batches[-1:]
+
+    original = Producers.take_next
+    monkeypatch.setattr(Producers, "take_next", take_next)
     assert _parts_from_seed()
 
 

@@ -125,10 +125,10 @@ class MemoryLog:
         self.append(partition, bytearray(made.data), made.header.partition_leader_epoch)
         return True
 
-    def check_append(self, partition: int, leader_epoch: int) -> int:
+    def check_append(self, partition: int, leader_epoch: int) -> tuple[int, int]:
         if self.refuse is not None:
             raise KafkaError(self.refuse)
-        return self.bytes_max
+        return self.ends.get(partition, 0), self.bytes_max
 
     def commit(self, partition: int, offset: int | None = None) -> None:
         """Move the high watermark to `offset`, by default to the log's end."""
@@ -175,9 +175,6 @@ class MemoryLog:
         return 0
 
     def end_offset(self, partition: int) -> int:
-        return self.ends.get(partition, 0)
-
-    def next_offset(self, partition: int) -> int:
         return self.ends.get(partition, 0)
 
     def high_watermark(self, partition: int) -> int:

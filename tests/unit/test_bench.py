@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import pathlib
 
-from bench import build, counting
+from bench import build, counting, small
 
 
 def test_every_line_that_counts_is_found_where_the_benchmark_takes_it_out() -> None:
@@ -31,3 +31,11 @@ def test_a_program_whose_library_is_gone_is_built_anew(tmp_path: pathlib.Path) -
     os.utime(source, None)
     os.utime(program, (0, 0))
     assert not build.is_built(program, source, needs_library=False)
+
+
+def test_a_broker_is_warm_when_two_runs_in_a_row_were_no_faster() -> None:
+    rising = [27_580.0, 41_749.0, 70_956.0, 80_458.0]
+    assert not any(small.is_warm(rising[:count]) for count in range(len(rising) + 1))
+    assert not small.is_warm([*rising, 80_900.0]), "one run may have been disturbed"
+    assert small.is_warm([*rising, 80_900.0, 79_000.0])
+    assert not small.is_warm([49_000.0, 48_000.0, 60_000.0])

@@ -77,7 +77,8 @@ class PlainCommits:
         if found is None:
             return None
         groups = parts.coordinators.groups
-        if not groups.takes_commit(known.commit, int(connection.turn_s * 1000)):
+        current = groups.takes_commit(known.commit, int(connection.turn_s * 1000))
+        if current is None:
             return None
         if is_new:
             heads.keep(known.shape.head, known)
@@ -86,7 +87,7 @@ class PlainCommits:
         if started_ns:
             answer.timed = counts.begun_at(connection.turn_s, started_ns, len(body))
         connection.take_place(answer)
-        if not groups.takes_in(known.commit, found, answer):
+        if not groups.takes_in(current, known.commit, found, answer):
             groups.commit_usual(known.commit, found, CommitReply(answer))
         return NOTHING
 
@@ -132,7 +133,13 @@ class CommitAnswer(LaterAnswer):
         known: KnownCommit,
         parts: Parts,
     ) -> None:
-        super().__init__(connection, counts, version, frame)
+        # As `LaterAnswer` does, without another call.
+        self.context = self.timed = self.pending = self.disconnect = None
+        self.counts = counts
+        self.parts = (frame,)
+        self.done = False
+        self.connection = connection
+        self.version = version
         self.codes = known.codes
         self.known = known
         self.node_parts = parts

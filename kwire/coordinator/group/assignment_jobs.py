@@ -170,6 +170,9 @@ class AssignmentJobs:
                 changed.append((record, batches.encode(record)))
         epoch = self._epoch_record(group_id, job.epoch, moment.wall_ms)
 
+        def appended() -> None:
+            self._jobs.pop(group_id, None)
+
         def refused(error: KafkaError) -> None:
             if error.code != ErrorCode.MESSAGE_TOO_LARGE:
                 self._begin_anew(group_id, job, moment.now_ms + RETRY_MS)
@@ -187,7 +190,7 @@ class AssignmentJobs:
         return Result(
             [*(record for record, _ in changed), epoch],
             None,
-            lambda: self._jobs.pop(group_id, None),
+            appended,
             refused,
             atomic=False,
             encoded=[*(encoded for _, encoded in changed), batches.encode(epoch)],

@@ -46,7 +46,7 @@ from kwire.coordinator.group.share_requests import LatestOffsets, ShareGroupRequ
 from kwire.coordinator.group.topics import Topics
 from kwire.coordinator.group.usual_commit import UsualCommit
 from kwire.coordinator.loading import Worker
-from kwire.coordinator.partition import HeldReply, ShardState
+from kwire.coordinator.partition import HeldReply, PartitionShard, ShardState
 from kwire.coordinator.partitioner import partition_for
 from kwire.coordinator.repeated_writes import RepeatedWrites
 from kwire.coordinator.replies import Reply, convert, gather
@@ -335,22 +335,30 @@ class GroupCoordinator:
         except EncodeError:
             return None
 
-    def takes_commit(self, commit: UsualCommit, now_ms: int) -> bool:
-        """Whether `commit_offsets` would take it, of a group that is there: its member lives then,
-        and `commit_usual` has to follow. Nothing has happened otherwise."""
+    def takes_commit(self, commit: UsualCommit, now_ms: int) -> PartitionShard[GroupShard] | None:
+        """Who would take it as `commit_offsets` does, of a group that is there: its member lives
+        then, and `takes_in` or `commit_usual` has to follow. None, and nothing has happened, where
+        nobody would."""
         current = self.runtime.led(commit.partition)
-        return (
+        if (
             current is not None
             and current.state is ShardState.ACTIVE
             and not current.busy
             and current.shard.offsets.check_usual(commit, Moment(now_ms, 0))
-        )
+        ):
+            return current
+        return None
 
-    def takes_in(self, commit: UsualCommit, numbers: Sequence[Number], reply: HeldReply) -> bool:
+    def takes_in(
+        self,
+        current: PartitionShard[GroupShard],
+        commit: UsualCommit,
+        numbers: Sequence[Number],
+        reply: HeldReply,
+    ) -> bool:
         """`commit_usual` in the open batch of its partition; False, and nothing has happened, where
         that is not possible. Follows `takes_commit`."""
-        current = self.runtime.led(commit.partition)
-        return current is not None and self.runtime.take_in(current, commit, numbers, reply)
+        return self.runtime.take_in(current, commit, numbers, reply)
 
     def commit_usual(
         self, commit: UsualCommit, numbers: Sequence[Number], reply: Pending[None]

@@ -82,6 +82,7 @@ class TransactionShard:
         self._scan_at_ms: int | None = None
         self._expire_at_ms: int | None = None
         self._due: deque[str] = deque()
+        self._decided: tuple[Message | None, TransactionMetadata | None] = None, None
 
     # --- what the runtime asks ---
 
@@ -103,7 +104,8 @@ class TransactionShard:
             self.last_epochs.pop(transactional_id, None)
             return
         assert isinstance(value, m.TransactionLogValue)
-        after = from_record(value)
+        decided, known = self._decided
+        after = known if value is decided and known is not None else from_record(value)
         self.transactions[transactional_id] = after
         if after.state == TransactionState.ONGOING:
             self.ongoing[transactional_id] = None
@@ -122,10 +124,12 @@ class TransactionShard:
         return Result()
 
     def timers(self) -> int | None:
-        deadlines = [at for at in (self._scan_at_ms, self._expire_at_ms) if at is not None]
         if self._due:
             return 0
-        return min(deadlines, default=None)
+        scan_at_ms, expire_at_ms = self._scan_at_ms, self._expire_at_ms
+        if scan_at_ms is None or expire_at_ms is None:
+            return expire_at_ms if scan_at_ms is None else scan_at_ms
+        return scan_at_ms if scan_at_ms < expire_at_ms else expire_at_ms
 
     def expire(self, moment: Moment) -> Result[None] | None:
         """Abort one transaction that ran out of time, or forget ids that were idle too long."""
@@ -174,24 +178,37 @@ class TransactionShard:
             check(False, f"{transactional_id}: {before_state} may not become {after.state}")
         version = 1 if self.transaction_version() >= 1 else 0
         key, encoded_key = key_of(transactional_id)
-        record = CoordinatorRecord(key, to_record(after, version), version, encoded_key)
+        value = to_record(after, version)
+        if version and len(after.partitions) < 2 and after.state != TransactionState.EMPTY:
+            # What `from_record` makes of it, which has not to be made again: more partitions come
+            # in the order of their topics, and what is empty or of version 0 says less.
+            self._decided = value, after
+        record = CoordinatorRecord(key, value, version, encoded_key)
 
-        def after_append() -> None:
+        def after_append() -> Pending[None] | None:
             if last_epoch is not None:
                 self.last_epochs[transactional_id] = last_epoch
-            if after.state in COMPLETED_BY:
-                self.announce(transactional_id)
+            return self._announcement(transactional_id) if after.state in COMPLETED_BY else None
 
         return Result((record,), response, appended=after_append)
 
     def announce(self, transactional_id: str) -> None:
-        """Tell `on_prepared` of a prepared transaction once all that was appended is committed."""
+        """Tell `on_prepared` of a prepared transaction once all that was appended is committed:
+        of many of them some a turn of the loop."""
+        pending = self._announcement(transactional_id)
+        if pending is not None:
+            self._replies.append((pending, None))
+
+    def _announcement(self, transactional_id: str) -> Pending[None] | None:
+        """What tells `on_prepared`, once it is completed; None where that is under way. Of a
+        transaction that ends now it follows on the producer's answer, in the same turn: a producer
+        that has its answer begins the next transaction."""
         if transactional_id in self._announced or transactional_id in self._in_flight:
-            return
+            return None
         pending: Pending[None] = Pending()
         self._announced[transactional_id] = pending
         pending.add_done_callback(lambda done: self._committed(transactional_id, done))
-        self._replies.append((pending, None))
+        return pending
 
     def markers_given_up(self, transactional_id: str) -> None:
         """Nobody works on this transaction's markers any more; the next scan announces it."""

@@ -15,7 +15,12 @@ from kwire.log.partition.append_checks import LeaderChecks, PlacedBatch, place_a
 from kwire.log.partition.batch_rules import Marker, plain_header, stamp, stamp_plain
 from kwire.log.partition.config import LogConfig
 from kwire.log.partition.local_log import LocalLog
-from kwire.log.partition.producers import BatchMetadata, Producers, VerificationGuard
+from kwire.log.partition.producers import (
+    BatchMetadata,
+    ProducerEntry,
+    Producers,
+    VerificationGuard,
+)
 from kwire.log.partition.rolling import must_roll
 from kwire.log.partition.write_buffer import WriteBuffer
 from kwire.log.segment.segment import OFFSET_DELTA_MAX, Segment
@@ -166,11 +171,10 @@ class Appender:
         ):
             return None
         header = plain_header(batch, checks.rules, wall_ms, self.next_offset, leader_epoch)
-        if (
-            header is None
-            or header.is_transactional
-            or (header.producer_id >= 0 and not self._producers.continues(header))
-        ):
+        if header is None or header.is_transactional:
+            return None
+        producer: ProducerEntry | None = None
+        if header.producer_id >= 0 and (producer := self._producers.continues(header)) is None:
             return None
         segment, config, local = self._segments.active, self._config, self._local
         last_offset, max_timestamp = (
@@ -183,7 +187,10 @@ class Appender:
             ):
                 return None
             stamp(batch, header)
-            self._take(segment, header, batch, max_timestamp, None, False)
+            self._give_place(segment, header, max_timestamp)
+            if producer is not None:
+                self._producers.take_next(producer, header)
+            self._buffer.add(batch, False)
             return header, self._buffer.submit(segment)
         except OSError as error:
             log.write_failed(error, [], size_bytes)
@@ -214,13 +221,13 @@ class Appender:
         try:
             if self._is_due(segment, header, header.max_timestamp):
                 return False
-            self._take(segment, header, made.data, header.max_timestamp, None, True)
+            self._assign(segment, header, header.max_timestamp, None)
         except OSError as error:
             log.write_failed(error, [], header.size_bytes)
         except KafkaError:
             return False  # a damaged segment, of which the general way says the same
         else:
-            self._buffer.write(segment)
+            self._buffer.write_alone(segment, made.data)
         if log.error is not None:
             raise anew(log.error)
         return True
@@ -338,14 +345,22 @@ class Appender:
         marker: Marker | None,
         is_owned: bool,
     ) -> None:
-        base_offset = header.base_offset
-        segment.assign(header, base_offset, max_timestamp)
-        self.next_offset = base_offset + header.last_offset_delta + 1
-        if header.partition_leader_epoch > self._epochs.latest_saved:
-            self._epochs.assign(header.partition_leader_epoch, base_offset)
+        self._assign(segment, header, max_timestamp, marker)
+        self._buffer.add(data, is_owned)
+
+    def _assign(
+        self, segment: Segment, header: BatchHeader, max_timestamp: int, marker: Marker | None
+    ) -> None:
+        self._give_place(segment, header, max_timestamp)
         if header.producer_id >= 0:
             self._producers.remember(header.producer_id)
             aborted = self._producers.replay_batch(header, marker)
             if aborted is not None:
                 segment.add_aborted_transaction(aborted)
-        self._buffer.add(data, is_owned)
+
+    def _give_place(self, segment: Segment, header: BatchHeader, max_timestamp: int) -> None:
+        base_offset = header.base_offset
+        segment.assign(header, base_offset, max_timestamp)
+        self.next_offset = base_offset + header.last_offset_delta + 1
+        if header.partition_leader_epoch > self._epochs.latest_saved:
+            self._epochs.assign(header.partition_leader_epoch, base_offset)

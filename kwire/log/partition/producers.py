@@ -2,7 +2,8 @@
 
 The rules are Apache Kafka 4.4's: a producer's last five batches are remembered, a repeated one
 is answered with its first offsets, a gap is refused, a fenced epoch is refused. State changes
-only in `replay_batch` and the loading, truncation and expiry functions; `check_*` raise.
+only in `replay_batch`, `take_next` and the loading, truncation and expiry functions; `check_*`
+raise.
 """
 
 from __future__ import annotations
@@ -38,6 +39,12 @@ class BatchMetadata(NamedTuple):
     @property
     def first_sequence(self) -> int:
         return (self.last_sequence - self.offset_delta) & SEQUENCE_MAX
+
+
+_new_metadata = tuple.__new__
+Kept = tuple[tuple[BatchMetadata, ...], int, int, int, int]
+"""What a producer was: its batches, coordinator epoch, epoch, last timestamp, and where its
+transaction begins."""
 
 
 class ProducerEntry:
@@ -82,14 +89,26 @@ class ProducerEntry:
             self.epoch = epoch
             self.batches = ()
 
+    def kept(self) -> Kept:
+        """What `put_back` makes an entry of again: cheaper than one."""
+        return (
+            self.batches,
+            self.coordinator_epoch,
+            self.epoch,
+            self.last_timestamp,
+            self.transaction_first_offset,
+        )
+
+    @classmethod
+    def put_back(cls, producer_id: int, kept: Kept) -> ProducerEntry:
+        """A producer as it was."""
+        entry = cls(producer_id)
+        entry.batches, entry.coordinator_epoch, entry.epoch, entry.last_timestamp = kept[:4]
+        entry.transaction_first_offset = kept[4]
+        return entry
+
     def copy(self) -> ProducerEntry:
-        other = ProducerEntry(self.producer_id)
-        other.batches = self.batches
-        other.coordinator_epoch = self.coordinator_epoch
-        other.epoch = self.epoch
-        other.last_timestamp = self.last_timestamp
-        other.transaction_first_offset = self.transaction_first_offset
-        return other
+        return ProducerEntry.put_back(self.producer_id, self.kept())
 
 
 class VerificationGuard:
@@ -132,7 +151,7 @@ class Producers:
         self._unreplicated: dict[int, int] = {}
         self._verifications: dict[int, _Verification] = {}
         # What producers were before the batches that are not written yet; None: unknown
-        self._before: dict[int, ProducerEntry | None] = {}
+        self._before: dict[int, Kept | None] = {}
 
     # -- reading ----------------------------------------------------------------------------
 
@@ -226,18 +245,20 @@ class Producers:
             )
         return None
 
-    def continues(self, header: BatchHeader) -> bool:
-        """Whether a batch of no transaction is the next one of a producer that is known here:
-        `check_data` has nothing to say about it then."""
+    def continues(self, header: BatchHeader) -> ProducerEntry | None:
+        """The producer of which a batch of no transaction is the next one, where it is known here:
+        `check_data` has nothing to say about it then, and `take_next` takes it over."""
         entry = self.entries.get(header.producer_id)
-        return (
+        if (
             entry is not None
             and entry.epoch == header.producer_epoch
-            and bool(entry.batches)
+            and entry.batches
             and entry.batches[-1].last_sequence + 1 == header.base_sequence
             and entry.transaction_first_offset == NO_OFFSET
             and header.producer_id not in self._verifications
-        )
+        ):
+            return entry
+        return None
 
     def check_marker(
         self,
@@ -368,13 +389,9 @@ class Producers:
         entry = self.entries.get(producer_id)
         if entry is None:
             entry = self.entries[producer_id] = ProducerEntry(producer_id)
-        entry.set_epoch(header.producer_epoch)
-        delta = header.last_offset_delta
-        batch = BatchMetadata(
-            header.last_sequence, base_offset + delta, delta, header.max_timestamp
-        )
-        entry.batches = (*entry.batches[-(BATCHES_KEPT - 1) :], batch)
-        entry.last_timestamp = header.max_timestamp
+        if header.producer_epoch != entry.epoch:
+            entry.set_epoch(header.producer_epoch)
+        _add_batch(entry, header, header.last_sequence, base_offset)
         if header.is_transactional:
             if entry.transaction_first_offset == NO_OFFSET:
                 entry.transaction_first_offset = base_offset
@@ -382,6 +399,13 @@ class Producers:
                 if self.first_unstable_offset is None:
                     self.first_unstable_offset = base_offset
             self._verifications.pop(producer_id, None)
+
+    def take_next(self, entry: ProducerEntry, header: BatchHeader) -> None:
+        """`remember` and `replay_batch` of a batch of a producer that it `continues`."""
+        if entry.producer_id not in self._before:
+            self._before[entry.producer_id] = entry.kept()
+        last_sequence = (header.base_sequence + header.last_offset_delta) & SEQUENCE_MAX
+        _add_batch(entry, header, last_sequence, header.base_offset)
 
     def append_marker(
         self,
@@ -411,7 +435,7 @@ class Producers:
         """A batch of this producer gets its place, and is not written yet."""
         if producer_id not in self._before:
             entry = self.entries.get(producer_id)
-            self._before[producer_id] = None if entry is None else entry.copy()
+            self._before[producer_id] = None if entry is None else entry.kept()
 
     def written(self) -> None:
         """All that was taken over is in the file."""
@@ -420,11 +444,11 @@ class Producers:
 
     def take_back(self, end_offset: int) -> None:
         """Be as before the batches from `end_offset` on, none of which was written."""
-        for producer_id, entry in self._before.items():
-            if entry is None:
+        for producer_id, kept in self._before.items():
+            if kept is None:
                 self.entries.pop(producer_id, None)
             else:
-                self.entries[producer_id] = entry
+                self.entries[producer_id] = ProducerEntry.put_back(producer_id, kept)
         self._ongoing = {first: id_ for first, id_ in self._ongoing.items() if first < end_offset}
         for first, last in list(self._unreplicated.items()):
             if last >= end_offset:
@@ -516,6 +540,17 @@ class Producers:
             entry.transaction_first_offset == NO_OFFSET
             and wall_ms - entry.last_timestamp >= self.expiration_ms
         )
+
+
+def _add_batch(
+    entry: ProducerEntry, header: BatchHeader, last_sequence: int, base_offset: int
+) -> None:
+    delta, timestamp = header.last_offset_delta, header.max_timestamp
+    batch: BatchMetadata = _new_metadata(  # without the price of a call of the class
+        BatchMetadata, (last_sequence, base_offset + delta, delta, timestamp)
+    )
+    entry.batches = entry.batches[1 - BATCHES_KEPT :] + (batch,)
+    entry.last_timestamp = timestamp
 
 
 def _out_of_order(message: str) -> KafkaError:

@@ -131,6 +131,17 @@ class WriteBuffer:
         else:
             self._written(waiting)
 
+    def write_alone(self, segment: Segment, data: Buffer) -> None:
+        """`add` and `write` of one batch while nothing else waits, and the disk is not slow."""
+        pending, self._pending = self._pending, None
+        waiting = [pending] if pending is not None else []
+        try:
+            segment.write((data,))
+        except OSError as error:
+            self._failed(error, waiting, len(data))
+        else:
+            self._written(waiting)
+
     def discard(self, error: Exception) -> None:
         """Forget what was added; whoever waits for it gets `error`."""
         self._end_timer()

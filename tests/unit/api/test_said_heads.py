@@ -99,7 +99,7 @@ class Commits:
         monkeypatch.setattr(commits, "shape_of", counted)
         groups = SimpleNamespace(
             usual_commit=lambda request, version: UsualCommit(request, version, 0),
-            takes_commit=lambda *_: takes,
+            takes_commit=lambda *_: "the shard" if takes else None,
             takes_in=lambda *_: True,
         )
         topic = SimpleNamespace(name="t", topic_id=b"t" * 16, partitions=range(PARTITIONS_MAX))

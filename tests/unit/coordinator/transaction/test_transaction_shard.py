@@ -21,7 +21,7 @@ from kwire.coordinator.transaction.init_producer import (
     ProducerIdNeededError,
     init_producer_id,
 )
-from kwire.coordinator.transaction.metadata import from_record, to_record
+from kwire.coordinator.transaction.metadata import fresh, from_record, to_record
 from kwire.coordinator.transaction.shard import Prepared, TransactionSettings, TransactionShard
 from kwire.coordinator.transaction.states import PREDECESSORS, TransactionState, may_follow
 from kwire.protocol.errors import ErrorCode, KafkaError
@@ -55,8 +55,9 @@ class Driven:
         for record in result.records:
             self.shard.replay(record.key, record.value, len(self.log), -1, -1)
             self.log.append(record)
-        if result.appended is not None:
-            result.appended()
+        follows = None if result.appended is None else result.appended()
+        if follows is not None:
+            follows.complete(None)
         for pending, answer in self.shard.take_replies():
             pending.complete(answer)
         if isinstance(result.response, end.Refused):
@@ -490,3 +491,26 @@ class RandomProducers(RuleBasedStateMachine):
 
 TestRandomProducers = RandomProducers.TestCase
 TestRandomProducers.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+
+
+@pytest.mark.parametrize("partitions", [(), (("topic", 3),)])
+@pytest.mark.parametrize("state", [x for x in State if x not in (State.EMPTY, State.DEAD)])
+def test_what_is_decided_is_what_its_record_says(
+    state: State, partitions: tuple[tuple[str, int], ...]
+) -> None:
+    """The shard takes over what it has decided, and does not read its own record."""
+    before = fresh(7, 60_000, 1)
+    after = before._replace(
+        state=state, partitions=partitions, previous_producer_id=6, next_producer_id=8,
+        producer_epoch=5, next_producer_epoch=4, start_ms=2, last_update_ms=3,
+        client_transaction_version=2,
+    )  # fmt: skip
+    assert from_record(to_record(after)) == after
+
+
+def test_records_of_partitions_of_several_topics_are_replayed_as_they_are_loaded() -> None:
+    driven = Driven()
+    pid, epoch = driven.init()
+    driven.add(pid, epoch, ("a", 0), ("b", 0))
+    driven.add(pid, epoch, ("a", 1))
+    assert driven.shard.transactions == driven.reloaded().transactions
