@@ -15,6 +15,7 @@ from typing import Any
 from kwire.spark.archive_source import (
     add_as_of_option,
     add_range_options,
+    check_as_of,
     check_range,
     parse_as_of,
 )
@@ -94,6 +95,9 @@ def check(options: argparse.Namespace) -> None:
     options.right_side = parse_side(
         options.right, "--right", right_bootstrap, right_settings, right_as_of
     )
+    kinds = (options.left_side.kind, options.right_side.kind)
+    check_as_of(options.as_of, "--as-of", "archive" in kinds)
+    check_as_of(options.right_as_of, "--right-as-of", kinds[1] == "archive")
     both = [name for name in options.left_side.columns if name in options.right_side.columns]
     check_range(options, both)
     options.ignored = [name for name in options.ignore.split(",") if name]

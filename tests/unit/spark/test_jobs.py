@@ -254,6 +254,18 @@ MIRROR = ("mirror", "-b", NOWHERE, "--to", NOWHERE, "--alias", "a", "--to-alias"
         (("query", "select 1", "--lake", "{}/table", "--rows", "0"), "--rows 0"),
         (("query", "select 1", "--lake", "{}/table", "--as-of", "soon"), "--as-of soon"),
         (("audit", "--left", "archive:{}/table", "--right", "archive:{}", "--as-of", "-1"), "-1"),
+        (("query", "select 1", "-b", NOWHERE, "--as-of", "1"), "--as-of 1: only an archive"),
+        (("profile", "--source", "segments:{}", "--as-of", "1"), "--as-of 1: only an archive"),
+        (
+            ("audit", "-b", NOWHERE, "--left", "topic:a", "--right", "segments:{}")
+            + ("--as-of", "2020-01-01"),
+            "--as-of 2020-01-01: only an archive",
+        ),
+        (
+            ("audit", "--left", "archive:{}/table", "--right", "segments:{}")
+            + ("--right-as-of", "1"),
+            "--right-as-of 1: only an archive",
+        ),
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else "",
 )
