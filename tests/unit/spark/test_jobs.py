@@ -254,6 +254,22 @@ MIRROR = ("mirror", "-b", NOWHERE, "--to", NOWHERE, "--alias", "a", "--to-alias"
         (("query", "select 1", "--lake", "{}/table", "--rows", "0"), "--rows 0"),
         (("query", "select 1", "--lake", "{}/table", "--as-of", "soon"), "--as-of soon"),
         (("audit", "--left", "archive:{}/table", "--right", "archive:{}", "--as-of", "-1"), "-1"),
+        *[
+            (("archive", "-b", place, "--topics", "a", "--lake", "{}/l"), "expected HOST:PORT")
+            for place in ("host", "host:", ":1", "h:abc", "http://h:1", "h:65536", ",", "h:1,g")
+        ],
+        *[
+            (
+                ("archive", "-b", NOWHERE, "--topics", "a", "--lake", "{}/l", f"--from={at}"),
+                "from 1970",
+            )
+            for at in ("-1", "-5", "1960-01-01")
+        ],
+        (("archive", "-b", NOWHERE, "--topics", "a", "--lake", "{}/" + "n" * 300), "too long"),
+        (("archive", "-b", NOWHERE, "--topics", "a", "--lake", "file://host{}"), "file:///PATH"),
+        (("replay", "-b", NOWHERE, "--lake", "file:lake"), "file:lake: a folder of this machine"),
+        (("lake", "convert", "--lake", "file:"), "file:: a folder of this machine"),
+        (("audit", "--left", "segments:file://host{}", "--right", "archive:{}"), "file:///PATH"),
         (("query", "select 1", "-b", NOWHERE, "--as-of", "1"), "--as-of 1: only an archive"),
         (("profile", "--source", "segments:{}", "--as-of", "1"), "--as-of 1: only an archive"),
         (
