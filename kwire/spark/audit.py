@@ -32,7 +32,7 @@ from kwire.spark.job import (
 )
 from kwire.spark.report import Report, bars, cell, heat_map, size_text
 from kwire.spark.session import open_session
-from kwire.spark.sides import ON_CLUSTER, Side, check_side, parse_side, side_frame
+from kwire.spark.sides import ON_CLUSTER, Side, check_known, check_side, parse_side, side_frame
 from kwire.spark.usage import UsageError, pairs
 from kwire.spark.watching import Watch
 
@@ -108,6 +108,7 @@ def check(options: argparse.Namespace) -> None:
     check_output(options.report, "--report")
     check_side(options.left_side, "--left", options.say)
     check_side(options.right_side, "--right", options.say)
+    check_known(options.topic_list, (options.left_side, options.right_side))
 
 
 def with_checksum(frame: Any, ignored: Sequence[str]) -> Any:

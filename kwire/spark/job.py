@@ -351,7 +351,7 @@ def run_job(job: Job, arguments: Sequence[str] | None = None) -> int:
         progress = Progress(job.name, options.quiet)
         progress.stop_on_signals()
         options.say = progress.say
-        job.check(options)
+        _check(job, options)
         ending = _Ending(job, options.summary, progress)
         ending.forget()
         status, summary = job.run(options, progress)
@@ -374,6 +374,17 @@ def run_job(job: Job, arguments: Sequence[str] | None = None) -> int:
         if ending is not None:
             ending.write(status, {"error": line})
     return status
+
+
+def _check(job: Job, options: argparse.Namespace) -> None:
+    """The job's own check. What it cannot look at, as a file where a folder should be, is a wrong
+    option: trying again does not help."""
+    try:
+        job.check(options)
+    except OSError as error:
+        if error.filename is None:
+            raise
+        raise UsageError(f"{error.filename}: {error.strerror}") from None
 
 
 def _cancel_queries() -> None:

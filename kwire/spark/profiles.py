@@ -38,7 +38,7 @@ from kwire.spark.report import (
     span_text,
 )
 from kwire.spark.session import open_session
-from kwire.spark.sides import ON_CLUSTER, check_side, parse_side, side_frame
+from kwire.spark.sides import ON_CLUSTER, check_known, check_side, parse_side, side_frame
 from kwire.spark.topic_source import read_ranges
 from kwire.spark.usage import UsageError
 from kwire.spark.watching import Watch
@@ -87,6 +87,7 @@ def check(options: argparse.Namespace) -> None:
         raise UsageError("--lag needs --bootstrap")
     check_output(options.report, "--report")
     check_side(options.side, "--source", options.say)
+    check_known(options.topic_list, (options.side,))
 
 
 def slim(records: Any) -> Any:
