@@ -108,8 +108,12 @@ def check(options: argparse.Namespace) -> None:
     options.topic_list = check_topics(options.topics)
     if options.pattern:
         check_pattern(options.pattern, "--pattern")
-    if options.start not in (EARLIEST, LATEST) and parse_time(options.start, "--from") is None:
-        raise UsageError(f"--from {options.start}: neither earliest, latest nor a time")
+    if options.start not in (EARLIEST, LATEST):
+        start_ms = parse_time(options.start, "--from")
+        if start_ms is None or start_ms < 0:  # to a broker those are no times
+            raise UsageError(
+                f"--from {options.start}: neither earliest, latest nor a time from 1970"
+            )
     if options.name and not all(letter.isalnum() or letter in "-_" for letter in options.name):
         raise UsageError(f"--name {options.name}: letters, digits, - and _ only")
 
@@ -448,6 +452,8 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[int, dict[str,
     missing = [name for name in options.topic_list if name not in found]
     if missing:
         raise UsageError(f"--topics {missing[0]}: not found at {options.bootstrap}")
+    if options.pattern and not found:
+        progress.say(f"no topic matches --pattern {options.pattern}")
     needs_avro = "avro" in (options.decode, options.decode_key)
     spark = open_session(
         options, "archive", needs_kafka=True, needs_delta=True, needs_avro=needs_avro

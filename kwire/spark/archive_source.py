@@ -94,6 +94,12 @@ def parse_as_of(text: str | None) -> tuple[str, int] | None:
     return "time", found
 
 
+def check_as_of(text: str | None, option: str, has_archive: bool) -> None:
+    """UsageError for a version of what has none: it would be passed over without a word."""
+    if text is not None and not has_archive:
+        raise UsageError(f"{option} {text}: only an archive has older versions")
+
+
 def archive_frame(
     spark: Any, archive: Archive, options: argparse.Namespace, columns: Sequence[str] = ()
 ) -> Any:

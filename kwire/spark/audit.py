@@ -15,6 +15,7 @@ from typing import Any
 from kwire.spark.archive_source import (
     add_as_of_option,
     add_range_options,
+    check_as_of,
     check_range,
     parse_as_of,
 )
@@ -31,7 +32,7 @@ from kwire.spark.job import (
 )
 from kwire.spark.report import Report, bars, cell, heat_map, size_text
 from kwire.spark.session import open_session
-from kwire.spark.sides import ON_CLUSTER, Side, check_side, parse_side, side_frame
+from kwire.spark.sides import ON_CLUSTER, Side, check_known, check_side, parse_side, side_frame
 from kwire.spark.usage import UsageError, pairs
 from kwire.spark.watching import Watch
 
@@ -94,6 +95,9 @@ def check(options: argparse.Namespace) -> None:
     options.right_side = parse_side(
         options.right, "--right", right_bootstrap, right_settings, right_as_of
     )
+    kinds = (options.left_side.kind, options.right_side.kind)
+    check_as_of(options.as_of, "--as-of", "archive" in kinds)
+    check_as_of(options.right_as_of, "--right-as-of", kinds[1] == "archive")
     both = [name for name in options.left_side.columns if name in options.right_side.columns]
     check_range(options, both)
     options.ignored = [name for name in options.ignore.split(",") if name]
@@ -104,6 +108,7 @@ def check(options: argparse.Namespace) -> None:
     check_output(options.report, "--report")
     check_side(options.left_side, "--left", options.say)
     check_side(options.right_side, "--right", options.say)
+    check_known(options.topic_list, (options.left_side, options.right_side))
 
 
 def with_checksum(frame: Any, ignored: Sequence[str]) -> Any:

@@ -16,7 +16,7 @@ import importlib.util
 import os
 import pathlib
 import urllib.parse
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, NamedTuple
 
 from kwire.spark import json_values
@@ -73,12 +73,26 @@ def check_decoding(options: argparse.Namespace) -> None:
                 raise UsageError(f"{option} {form} needs --registry or --schemas")
     if options.flatten and not has_schemas:
         raise UsageError("--flatten needs --decode with --registry or --schemas")
-    if options.schemas and not os.path.isdir(options.schemas):
-        raise UsageError(f"--schemas {options.schemas}: no such folder")
+    if options.schemas:
+        _check_schemas(options.schemas, wanted)
     if options.registry:
         _check_url(options.registry)
     if "protobuf" in wanted and importlib.util.find_spec("google.protobuf") is None:
         raise UsageError('protobuf is not installed: pip install "kwire[spark,schemas]"')
+
+
+def _check_schemas(folder: str, forms: Collection[str]) -> None:
+    """UsageError for a folder without any schema of a form: every value would be a dead letter."""
+    try:
+        names = os.listdir(folder)
+    except (FileNotFoundError, NotADirectoryError):
+        raise UsageError(f"--schemas {folder}: no such folder") from None
+    except OSError as error:
+        raise UsageError(f"--schemas {folder}: {error.strerror}") from None
+    for form in sorted(forms):
+        parts = map(os.path.splitext, names)
+        if not any(stem.isdigit() and suffix == SUFFIXES[form] for stem, suffix in parts):
+            raise UsageError(f"--schemas {folder}: no schema there is called ID{SUFFIXES[form]}")
 
 
 def _check_url(url: str) -> None:

@@ -208,6 +208,23 @@ class DeltaTable:
         history = self.log().history()
         self._asked(lambda: history.checkVersionExists(version, self._none, True, False))
 
+    def check_files(self, version: int) -> None:
+        """UsageError where files of an older version are deleted by now: readers would meet that
+        in the middle of their work, or not at all where they leave such files out."""
+        newest = self.snapshot().version()
+        if version == newest:
+            return
+        old, new = (self.files(number).select("path") for number in (version, newest))
+        named = [urllib.parse.unquote(row.path) for row in old.subtract(new).collect()]
+        if not named:
+            return
+        there = {info.path for info in open_lake_files(self.path, self.spark).walk("")}
+        # Files of another place, as a clone of a table has them, are not looked for.
+        if any(path not in there for path in named if ":/" not in path and path[0] != "/"):
+            raise UsageError(
+                f"{self.path}: version {version} is gone: files that it needs were deleted"
+            )
+
     def timestamp_ms(self, version: int) -> int:
         """When a version was committed."""
         return int(self._call(lambda: self.snapshot(version).timestamp()))

@@ -39,6 +39,14 @@ EXIT_USAGE = 2
 EXIT_FAILED = 3
 EXIT_INTERRUPTED = 130
 PY4J = "py4j"
+# What both librdkafka and Spark's own client take for a broker; the one takes other things for
+# something else, or asks for half a minute.
+BROKER = re.compile(
+    r"(?:(?:PLAINTEXT|SSL|SASL_PLAINTEXT|SASL_SSL)://)?"
+    r"(?:[^\s:/\[\],]+|\[[0-9A-Fa-f:.%a-z]+\]):([0-9]{1,5})\Z"
+)
+PORT_MAX = 65_535
+CLUSTER_OPTIONS = ("bootstrap", "to", "right_bootstrap")
 PACKAGE = re.compile(r"[A-Za-z0-9._-]+:[A-Za-z0-9._-]+:[A-Za-z0-9._-]+\Z")
 TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}\Z")
 INT64_MAX = (1 << 63) - 1
@@ -293,6 +301,20 @@ def _check_numbers(options: argparse.Namespace) -> None:
             raise UsageError(f"{option} {value}: more than 64 bits")
 
 
+def _check_clusters(options: argparse.Namespace) -> None:
+    """UsageError for an address of a cluster that is no list of HOST:PORT."""
+    for name in CLUSTER_OPTIONS:
+        text = getattr(options, name, None)
+        if not text:
+            continue
+        option = "--" + name.replace("_", "-")
+        brokers = [broker.strip() for broker in text.split(",") if broker.strip()]
+        for broker in brokers or [text]:
+            found = BROKER.match(broker)
+            if found is None or not 1 <= int(found[1]) <= PORT_MAX:
+                raise UsageError(f"{option} {broker}: expected HOST:PORT[,HOST:PORT]")
+
+
 def _check_packages(text: str | None) -> None:
     """UsageError for a list that is none of Maven packages, and where spark-submit has its own."""
     if text is None:
@@ -323,12 +345,13 @@ def run_job(job: Job, arguments: Sequence[str] | None = None) -> int:
         pairs(options.spark_conf, "--spark-conf")
         _check_packages(options.packages)
         _check_numbers(options)
+        _check_clusters(options)
         check_output(options.summary, "--summary")
         _require_installed(job, options)
         progress = Progress(job.name, options.quiet)
         progress.stop_on_signals()
         options.say = progress.say
-        job.check(options)
+        _check(job, options)
         ending = _Ending(job, options.summary, progress)
         ending.forget()
         status, summary = job.run(options, progress)
@@ -351,6 +374,17 @@ def run_job(job: Job, arguments: Sequence[str] | None = None) -> int:
         if ending is not None:
             ending.write(status, {"error": line})
     return status
+
+
+def _check(job: Job, options: argparse.Namespace) -> None:
+    """The job's own check. What it cannot look at, as a file where a folder should be, is a wrong
+    option: trying again does not help."""
+    try:
+        job.check(options)
+    except OSError as error:
+        if error.filename is None:
+            raise
+        raise UsageError(f"{error.filename}: {error.strerror}") from None
 
 
 def _cancel_queries() -> None:

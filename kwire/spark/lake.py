@@ -257,6 +257,8 @@ class ReadTable:
             raise UsageError(f"{archive.option} {path}: is the table of topic {own}")
         self.topic = topic or own or path.rstrip("/").rsplit("/", 1)[-1]
         self._check_columns(archive.option)
+        if archive.as_of is not None:
+            self.table.check_files(self.state.version)
         self._dead = archive.root if has_dead else None
         self._as_of = archive.as_of
 
@@ -313,9 +315,11 @@ class ReadTable:
         if self._as_of is None:
             return table, newest
         try:
-            return table, table.version_at(self.table.timestamp_ms(self.state.version))
+            version = table.version_at(self.table.timestamp_ms(self.state.version))
         except UsageError:  # there were none yet
             return None
+        table.check_files(version)
+        return table, version
 
     def _load(self, path: str, version: int) -> Any:
         return self._spark.read.format("delta").option("versionAsOf", version).load(path)

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, Protocol
 from kwire.clock import SystemRandom
 from kwire.log.files import LockedError, SystemFiles, write_atomically
 from kwire.spark import s3
+from kwire.spark.stores import local_path
 from kwire.spark.usage import UsageError, check_address
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
@@ -296,6 +297,12 @@ def check_folder(location: str, option: str) -> None:
         check_address(location, option)
         return
     path = open_lake_files(location).root
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except OSError as error:
+        raise UsageError(f"{option} {location}: {error.strerror}") from None
     while not os.path.lexists(path):
         path = os.path.dirname(path)
     if not os.path.isdir(path):
@@ -305,9 +312,13 @@ def check_folder(location: str, option: str) -> None:
 
 
 def open_lake_files(location: str, spark: Any = None) -> LakeFiles:
-    """The files of a lake; ValueError for one elsewhere without a session."""
+    """The files of a lake; ValueError for one elsewhere without a session, UsageError for a URI
+    that is none of a folder of this machine."""
     if location.startswith("file:"):
-        return LocalLakeFiles("/" + location.removeprefix("file:").lstrip("/"))
+        try:
+            return LocalLakeFiles(local_path(location))
+        except ValueError as error:
+            raise UsageError(str(error)) from None
     if is_local(location):
         return LocalLakeFiles(location)
     if spark is None:

@@ -4,17 +4,21 @@ OPTIMIZE joins files, and a commit of `remove` actions takes whole old files out
 table any more is deleted `--keep-replaced` seconds later: until then older versions can be read.
 That goes by the table's own list of removed files, so that what others are writing is not touched;
 files that no version of the last week names go with VACUUM, under `--maintain-only`.
+
+Another one's upkeep may come first, at the same time: a commit that names files which are gone by
+then is refused, and what is left to do is looked for again.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from kwire.clock import SystemClock, SystemRandom
 from kwire.spark import lake
-from kwire.spark.delta import PREFIX_SETTING, DeltaTable
+from kwire.spark.delta import PREFIX_SETTING, ConflictError, DeltaTable
 from kwire.spark.job import Progress
 from kwire.spark.lake_files import open_lake_files
 from kwire.spark.usage import UsageError
@@ -25,6 +29,8 @@ FOLDERS_AT_ONCE = 200
 # Delta's own: how long a table remembers which files it has removed, and VACUUM's least horizon.
 KEEP_S = 604_800.0
 OPTIMIZE = "spark.databricks.delta.optimize"
+# How often upkeep looks again where another one's commits come first.
+ATTEMPTS = 5
 
 
 def add_maintenance_options(parser: argparse.ArgumentParser) -> None:
@@ -77,16 +83,39 @@ def maintain(spark: Any, options: argparse.Namespace, progress: Progress) -> dic
             if kind == lake.LATEST
         }
         old = [(table, merged.get(topic)) for kind, topic, table in found if kind != lake.LATEST]
-        result["expired_files"] = expire(old, options)
+        add = _adder(result, "expired_files")
+        _beside_others(lambda: expire(old, options, add), progress)
     for table in tables:
         if progress.stopping:
             break
         if options.compact:
-            result["compacted_files"] += compact(table, options, progress)
+            add = _adder(result, "compacted_files")
+            _beside_others(partial(compact, table, options, progress, add), progress)
         result["removed_files"] += purge(table, options.keep_replaced)
         if options.maintain_only:
             table.vacuum(max(options.keep_replaced, KEEP_S) / 3600)
     return result
+
+
+def _adder(result: dict[str, int], name: str) -> Callable[[int], None]:
+    """Counts what is done, as it is done: what fails later takes nothing of it back."""
+
+    def add(count: int) -> None:
+        result[name] += count
+
+    return add
+
+
+def _beside_others(step: Callable[[], None], progress: Progress) -> None:
+    """Do a step of upkeep; again where another one's commit came first."""
+    for _ in range(ATTEMPTS - 1):
+        try:
+            step()
+        except ConflictError as error:
+            progress.say(f"{error}; looking again")
+        else:
+            return
+    step()
 
 
 def checked(table: DeltaTable) -> DeltaTable:
@@ -124,13 +153,15 @@ def expired(
 
 
 def expire(
-    tables: Sequence[tuple[DeltaTable, Mapping[int, int] | None]], options: argparse.Namespace
-) -> int:
+    tables: Sequence[tuple[DeltaTable, Mapping[int, int] | None]],
+    options: argparse.Namespace,
+    add: Callable[[int], None],
+) -> None:
     """Retention by whole files; offsets stay, so that nothing is archived again.
 
     First what is older than the days, then the oldest of all tables above the size. The newest time
     of a file counts; one that has none is kept. Beside each table stands up to which offsets its
-    records are in the table of newest ones, None without such a table."""
+    records are in the table of newest ones, None without such a table. `add`: see `_adder`."""
     from pyspark.sql import functions as f
 
     now_ms = SystemClock().wall_ms()
@@ -158,11 +189,16 @@ def expire(
         paths = [file.path for file in gone if file.table == at]
         if paths:
             table.sync((), table.remove(paths, now_ms))
-    return len(gone)
+            add(len(paths))
 
 
-def compact(table: DeltaTable, options: argparse.Namespace, progress: Progress) -> int:
-    """Join small files of folders that have several; how many were replaced."""
+def compact(
+    table: DeltaTable,
+    options: argparse.Namespace,
+    progress: Progress,
+    add: Callable[[int], None],
+) -> None:
+    """Join small files of folders that have several; `add` (see `_adder`): how many of them."""
     from pyspark.sql import functions as f
 
     target = int(options.target_mb * 1e6)
@@ -171,7 +207,8 @@ def compact(table: DeltaTable, options: argparse.Namespace, progress: Progress) 
     chosen = folders.where(f.col("files") >= options.files_min).select("date", "partition")
     work = sorted((row.date, row.partition) for row in chosen.dropna().collect())
     conf = table.spark._jsparkSession.sessionState().conf()
-    conf.setConfString(PREFIX_SETTING, f"compact.{SystemRandom().random_bytes(6).hex()}.")
+    prefix = f"compact.{SystemRandom().random_bytes(6).hex()}."
+    conf.setConfString(PREFIX_SETTING, prefix)
     conf.setConfString("spark.sql.parquet.compression.codec", options.compression)
     sizes = {f"{OPTIMIZE}.maxFileSize": str(target), f"{OPTIMIZE}.minFileSize": str(target // 2)}
     replaced = 0
@@ -180,9 +217,15 @@ def compact(table: DeltaTable, options: argparse.Namespace, progress: Progress) 
             break
         part = work[at : at + FOLDERS_AT_ONCE]
         wanted = (f"(date = '{date}' AND partition = {number})" for date, number in part)
-        replaced += table.optimize(" OR ".join(wanted), sizes)
+        try:
+            count = table.optimize(" OR ".join(wanted), sizes)
+        except ConflictError:
+            # The larger files are nobody's; a name of theirs is of this attempt alone.
+            table.remove_unnamed(prefix, lambda state: None)
+            raise
+        add(count)
+        replaced += count
         progress.say(f"compacted {replaced} files of {table.path}")
-    return replaced
 
 
 def purge(table: DeltaTable, keep_s: float) -> int:

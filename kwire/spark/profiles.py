@@ -11,6 +11,7 @@ from kwire.protocol.records import Codec, Record, build_batch
 from kwire.spark.archive_source import (
     add_as_of_option,
     add_range_options,
+    check_as_of,
     check_range,
     parse_as_of,
 )
@@ -37,7 +38,7 @@ from kwire.spark.report import (
     span_text,
 )
 from kwire.spark.session import open_session
-from kwire.spark.sides import ON_CLUSTER, check_side, parse_side, side_frame
+from kwire.spark.sides import ON_CLUSTER, check_known, check_side, parse_side, side_frame
 from kwire.spark.topic_source import read_ranges
 from kwire.spark.usage import UsageError
 from kwire.spark.watching import Watch
@@ -78,6 +79,7 @@ def check(options: argparse.Namespace) -> None:
     )
     if options.side.kind not in ("topic", "archive", "segments"):
         raise UsageError(f"--source {options.source}: only topic, archive and segments")
+    check_as_of(options.as_of, "--as-of", options.side.kind == "archive")
     check_range(options, options.side.columns)
     if options.top < 1 or options.sample_mb < 0 or options.partition_mb <= 0:
         raise UsageError("--top, --sample-mb and --partition-mb must be above 0")
@@ -85,6 +87,7 @@ def check(options: argparse.Namespace) -> None:
         raise UsageError("--lag needs --bootstrap")
     check_output(options.report, "--report")
     check_side(options.side, "--source", options.say)
+    check_known(options.topic_list, (options.side,))
 
 
 def slim(records: Any) -> Any:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
+from collections.abc import Iterable
 from typing import Any
 
-from kwire.spark.archive_source import add_as_of_option, parse_as_of
+from kwire.spark.archive_source import add_as_of_option, check_as_of, parse_as_of
 from kwire.spark.client_settings import read_settings
 from kwire.spark.cluster import Cluster
 from kwire.spark.job import (
@@ -44,12 +46,38 @@ def check(options: argparse.Namespace) -> None:
     options.moment = parse_as_of(options.as_of)
     if not options.lake and not options.bootstrap:
         raise UsageError("--lake or --bootstrap is needed")
+    check_as_of(options.as_of, "--as-of", bool(options.lake))
     if not options.sql.strip():
         raise UsageError("SQL: must not be empty")
     if not 1 <= options.rows <= ROWS_MAX:
         raise UsageError(f"--rows {options.rows}: expected 1 to {ROWS_MAX:,}")
     if options.lake:
         check_archive(options.lake, "--lake")
+
+
+def named_in(text: str, kind: str, names: Iterable[str]) -> list[str]:
+    """Which topics a query names: quoted as a whole, with `kind:` or without, or as a plain word
+    that is no field of something. A name within another word or name is none.
+
+    >>> sql = "SELECT clicks.key FROM clicks JOIN `archive:a-b`"
+    >>> named_in(sql, "archive", ["a", "a-b", "click", "clicks"])
+    ['a-b', 'clicks']
+    """
+    found = []
+    for name in names:
+        quoted = rf"[`\"]({kind}:)?{re.escape(name)}[`\"]"
+        plain = rf"(?<![\w.:`\"]){re.escape(name)}(?!\w)" if name.isidentifier() else quoted
+        if re.search(f"{quoted}|{plain}", text):
+            found.append(name)
+    return found
+
+
+def check_apart(views: Iterable[str]) -> None:
+    """UsageError for names of which Spark would take one for the other."""
+    known: dict[str, str] = {}
+    for name in views:
+        if (other := known.setdefault(name.lower(), name)) != name:
+            raise UsageError(f"SQL: names {other} and {name}, which are one name to Spark")
 
 
 def register(spark: Any, options: argparse.Namespace, progress: Progress) -> list[str]:
@@ -59,20 +87,19 @@ def register(spark: Any, options: argparse.Namespace, progress: Progress) -> lis
     text = options.sql
     if options.bootstrap:
         cluster = Cluster(options.bootstrap, options.settings, progress.say)
-        for name in cluster.matching((), ".*"):
-            if name in text:
-                side = Side("topic", name, options.bootstrap, options.settings)
-                committed = options.isolation == "read_committed"
-                frame = topic_frame(spark, side, committed, progress.say)
-                views[f"topic:{name}"] = views[name] = frame
+        for name in named_in(text, "topic", cluster.matching((), ".*")):
+            side = Side("topic", name, options.bootstrap, options.settings)
+            committed = options.isolation == "read_committed"
+            frame = topic_frame(spark, side, committed, progress.say)
+            views[f"topic:{name}"] = views[name] = frame
     if options.lake:
         archive = Archive(options.lake, spark, "--lake", options.moment)
-        named = [name for name in archive.topics if name in text]
-        for table in archive.select(named):
+        for table in archive.select(named_in(text, "archive", archive.topics)):
             views[f"archive:{table.topic}"] = views[table.topic] = table.frame(whole=True)
         for name in archive.latest:
-            if f"latest:{name}" in text:
+            if re.search(rf"[`\"]latest:{re.escape(name)}[`\"]", text):
                 views[f"latest:{name}"] = archive.newest(name).frame(whole=True)
+    check_apart(views)
     for name, frame in views.items():
         # A view of several parts would be one of a database.
         frame.createOrReplaceTempView(f"`{name}`")

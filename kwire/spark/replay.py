@@ -149,6 +149,9 @@ class Replay:
     def prepare(self, archive: Archive) -> None:
         """Look at archive and target; UsageError for what cannot work."""
         self.archive = archive
+        for name in self.options.topic_list or ():
+            if name not in archive.topics:
+                raise UsageError(f"--topics {name}: not in the archive {archive.root}")
         newest = {
             (table.topic, number): time_ms
             for table in archive.select(self.options.topic_list)

@@ -15,14 +15,23 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from kwire.spark.archive_source import archive_frame, narrow_frame
 from kwire.spark.cluster import EARLIEST, LATEST, Cluster, partitions_of
 from kwire.spark.headers import MIRROR_OFFSET, OWN_PREFIX, header_text, source_place
 from kwire.spark.job import check_topic, one_line
-from kwire.spark.lake import LAKE_COLUMNS, RECORD_COLUMNS, Archive, check_archive
+from kwire.spark.lake import (
+    LAKE_COLUMNS,
+    RECORD_COLUMNS,
+    RECORDS,
+    Archive,
+    check_archive,
+    has_log,
+    table_folders,
+)
+from kwire.spark.lake_files import is_local, open_lake_files
 from kwire.spark.stores import open_store
 from kwire.spark.topic_source import read_ranges
 from kwire.spark.usage import JobError, UsageError
@@ -111,6 +120,32 @@ def check_side(side: Side, option: str, say: Callable[[str], None]) -> None:
             raise UsageError(f"{option} {side.place}: {one_line(error)}") from None
     else:
         check_archive(side.place, option)
+
+
+def check_known(topics: Sequence[str] | None, sides: Sequence[Side]) -> None:
+    """UsageError for a topic of --topics that no side has, where that can be told before Spark
+    starts: of nothing there would be nothing wrong."""
+    known: set[str] = set()
+    for side in sides:
+        found = _topics_of(side)
+        if found is None:
+            return
+        known |= found
+    for name in topics or ():
+        if name not in known:
+            raise UsageError(f"--topics {name}: not in {' nor in '.join(s.name for s in sides)}")
+
+
+def _topics_of(side: Side) -> set[str] | None:
+    """The topics of a side; None where its place has to be read for that."""
+    if side.kind == "topic":
+        return set(side.topics)
+    if side.kind != "archive" or not is_local(side.place):
+        return None
+    files = open_lake_files(side.place)
+    if has_log(files, ""):
+        return None
+    return {topic for kind, topic in table_folders(files) if kind == RECORDS}
 
 
 def _placed(frame: Any) -> Any:

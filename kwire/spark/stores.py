@@ -10,10 +10,12 @@ but the location travels.
 from __future__ import annotations
 
 import os
+import re
 from typing import Any, NamedTuple, Protocol
 
 from kwire.urls import without_userinfo
 
+_FILE_URI = re.compile(r"file:(?:/{3,}|//localhost/+|/(?!/))(.*)\Z", re.DOTALL)
 _HADOOP_SCHEMES = {"s3a": "s3", "s3n": "s3"}
 _ARROW_SCHEMES = ("s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs")
 
@@ -86,15 +88,26 @@ class ArrowStore:
             return data
 
 
+def local_path(location: str) -> str:
+    """The path of a `file:` URI; ValueError for one of a host, which would be taken for the first
+    folder, and for one without a path from the root on.
+
+    >>> local_path("file:///data/lake")
+    '/data/lake'
+    """
+    found = _FILE_URI.match(location)
+    if found is None:
+        raise ValueError(f"{location}: a folder of this machine is file:///PATH")
+    return f"/{found[1]}"
+
+
 def open_store(location: str) -> tuple[Store, str]:
     """(store, path below it) for a path or URI; ValueError for one that cannot be opened."""
+    if location.startswith("file:"):
+        return LocalStore(), local_path(location)
     scheme, separator, rest = location.partition("://")
     if not separator:
-        if location.startswith("file:/"):
-            return LocalStore(), "/" + location[5:].lstrip("/")
         return LocalStore(), location
-    if scheme == "file":
-        return LocalStore(), "/" + rest.lstrip("/")
     scheme = _HADOOP_SCHEMES.get(scheme, scheme)
     if scheme not in _ARROW_SCHEMES:
         return _fsspec_store(location)

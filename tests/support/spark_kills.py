@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pathlib
 import random
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 
 from kwire.testing.cluster import Broker
@@ -68,6 +69,23 @@ def _is_on_its_way(
     return progress() != before or process.poll() is not None
 
 
+def wait_for_end(
+    process: subprocess.Popen[str], progress: Callable[[], int], log: pathlib.Path
+) -> int:
+    """Wait until a job has ended, as long as it gets on: how long all of it takes is a matter of
+    the machine. Returns its status."""
+    known = progress()
+    deadline = time.monotonic() + WAIT_S
+    while process.poll() is None:
+        if (now := progress()) != known:
+            known, deadline = now, time.monotonic() + WAIT_S
+        assert time.monotonic() < deadline, f"no progress: {log.read_text()[-3000:]}"
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(0.5)
+    assert process.returncode is not None
+    return process.returncode
+
+
 def run_with_random_kills(
     seed: int,
     start: Callable[[], subprocess.Popen[str]],
@@ -76,26 +94,36 @@ def run_with_random_kills(
     log: pathlib.Path,
 ) -> None:
     """Two to four runs that are cut off at random moments behind their first progress, by kill -9
-    of the driver or of a broker (which comes back); then runs until one ends well."""
+    of the driver or of a broker (which comes back); then a run that ends well."""
     rng = random.Random(seed)
     for _ in range(rng.randint(2, 4)):
-        process = start()
-        before = progress()
-        wait_until(partial(_is_on_its_way, process, progress, before), None, log)
-        while process.poll() is None:
-            try:
-                process.wait(rng.uniform(0, KILL_WITHIN_S))
-            except subprocess.TimeoutExpired:
-                if rng.random() < 0.6:
-                    kill(process)
-                    break
-                broker = rng.choice(brokers)
-                broker.kill()
-                broker.start()
-        assert process.returncode in (0, -signal.SIGKILL), log.read_text()[-3000:]
-        if process.stdout is not None:
-            process.stdout.close()
+        with _started(start) as process:
+            before = progress()
+            wait_until(partial(_is_on_its_way, process, progress, before), None, log)
+            while process.poll() is None:
+                try:
+                    process.wait(rng.uniform(0, KILL_WITHIN_S))
+                except subprocess.TimeoutExpired:
+                    if rng.random() < 0.6:
+                        os.killpg(process.pid, signal.SIGKILL)
+                        process.wait()
+                        break
+                    broker = rng.choice(brokers)
+                    broker.kill()
+                    broker.start()
+            assert process.returncode in (0, -signal.SIGKILL), log.read_text()[-3000:]
+    with _started(start) as process:
+        assert wait_for_end(process, progress, log) == 0, log.read_text()[-3000:]
+
+
+@contextlib.contextmanager
+def _started(start: Callable[[], subprocess.Popen[str]]) -> Iterator[subprocess.Popen[str]]:
+    """A job that does not outlive its test."""
     process = start()
-    assert process.wait(WAIT_S) == 0, log.read_text()[-3000:]
-    assert process.stdout is not None
-    process.stdout.close()
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            kill(process)
+        elif process.stdout is not None:
+            process.stdout.close()

@@ -1,5 +1,6 @@
 """Every job on a lake on S3, the store being moto: upkeep, newest records, other versions, old
-lakes; compactions that are killed or come at the same time as an archive (`make stress`)."""
+lakes; compactions that are killed, or come at the same time as another or as an archive
+(`make stress`)."""
 
 from __future__ import annotations
 
@@ -157,7 +158,7 @@ def test_every_job_on_a_lake_on_s3(
     assert removed >= 8
     assert len(data_files(store, folder, topic)) == data - 8
     job(*sides)
-    gone = job(*sides, "--right-as-of", str(before), status=3)
+    gone = job(*sides, "--right-as-of", str(before), status=2)
     assert gone.stderr.count("\n") == 1, gone.stderr
 
     target = f"{topic}-again"
@@ -179,6 +180,52 @@ def test_every_job_on_a_lake_on_s3(
     client.send(at, topic, more)
     assert summary(job(*archive))["records"] == 20
     assert newest_of(spark, place, topic) == newest(records + more)
+
+
+def test_retention_on_s3_that_empties_a_table(
+    broker: Broker, store: ObjectStore, folder: str, place: str, job: Run, spark: Any
+) -> None:
+    """By size: no record and no dead letter is left. An empty table is an archive for every job,
+    its older version is read while the files are there, and an archive goes on behind it."""
+    at, topic = broker.bootstrap, client.create(broker.bootstrap, partitions=2)
+    archive = ("archive", "-b", at, "--topics", topic, "--lake", place, "--once")
+    archive += ("--decode", "json")
+    values = [b"{no json" if i % 5 == 0 else b"%d" % i for i in range(60)]
+    sent = [Sent(i % 2, b"k", value, (), BASE_MS + i) for i, value in enumerate(values)]
+    client.send(at, topic, sent[:50])
+    done = summary(job(*archive, "--batch-records", "25"))
+    assert (done["records"], done["dead_letters"]) == (50, 10)
+    full = commits(store, folder, topic) - 1
+    dead = f"{folder}/dead_letter.{topic}/date="
+
+    retention = ("archive", "--lake", place, "--maintain-only", "--retention-mb", "0")
+    assert summary(job(*retention))["expired_files"] >= 4
+    sides = ("audit", "-b", at, "--left", f"archive:{place}", "--right", f"topic:{topic}")
+    job(*sides, "--as-of", str(full))
+    gone = summary(job(*retention, "--keep-replaced", "0"))
+    assert (gone["expired_files"], gone["removed_files"] >= 4) == (0, True)
+    assert data_files(store, folder, topic) == []
+    assert [name for name in store.names(dead) if name.endswith(".parquet")] == []
+
+    again = summary(job(*retention, "--compact", "--files-min", "2", "--keep-replaced", "0"))
+    kinds = ("expired_files", "compacted_files", "removed_files")
+    assert [again[name] for name in kinds] == [0, 0, 0]
+    assert summary(job("profile", "--source", f"archive:{place}"))["records"] == 0
+    asked = job("query", f"SELECT count(*) AS n FROM `{topic}`", "--lake", place)
+    assert summary(asked)["rows"] == 1
+    missing = summary(job(*sides, status=1))
+    assert (missing["left"]["records"], missing["right"]["records"]) == (0, 50)
+    replay = ("replay", "-b", at, "--lake", place, "--to-topic", f"{topic}-again", "--create")
+    none = job(*replay, status=2)
+    assert "holds nothing" in none.stderr
+    lost = job(*sides, "--as-of", str(full), status=2)
+    assert lost.stderr.count("\n") == 1, lost.stderr
+
+    client.send(at, topic, sent[50:])
+    done = summary(job(*archive))
+    assert (done["records"], done["dead_letters"]) == (10, 2)
+    job(*sides, "--common", "--from-offset", "25")
+    assert summary(job(*replay))["sent"] == 10
 
 
 def test_compactions_on_s3_that_are_killed(
@@ -217,6 +264,44 @@ def test_compactions_on_s3_that_are_killed(
         assert front.refused.wait(support.JOB_TIMEOUT_S)
     job(*sides)
     assert summary(job(*keeping))["compacted_files"] >= 8
+    job(*sides)
+
+
+def test_two_compactions_on_s3_at_the_same_time(
+    broker: Broker,
+    store: ObjectStore,
+    folder: str,
+    place: str,
+    job: Run,
+    start: Start,
+    spark: Any,
+    log: pathlib.Path,
+) -> None:
+    """The commit of one is on its way while the other one joins the same files and deletes what
+    was replaced: it is refused, and no record is there twice or gone."""
+    at, topic = broker.bootstrap, client.create(broker.bootstrap, partitions=2)
+    client.send(at, topic, numbered(0, 100))
+    archive = ("archive", "-b", at, "--topics", topic, "--lake", place, "--once")
+    job(*archive, "--batch-records", "25")
+    keeping = ("archive", "--lake", place, "--maintain-only", "--compact", "--files-min", "2")
+    keeping += ("--keep-replaced", "0")
+    version = commits(store, folder, topic)
+    with StoreFront(store, hold=f"topic.{topic}/_delta_log/{version:020d}.json") as front:
+        process = start(front.endpoint, *keeping)
+        assert front.came.wait(support.JOB_TIMEOUT_S), log.read_text()[-2000:]
+        beside = summary(job(*keeping))
+        front.release.set()
+        told, _ = process.communicate(timeout=support.JOB_TIMEOUT_S)
+        assert front.refused.is_set()
+    assert process.returncode == 0, log.read_text()[-2000:]
+    found = support.summary_of(told)
+    assert found is not None
+    assert (found["compacted_files"], beside["compacted_files"] >= 8) == (0, True)
+    sides = ("audit", "-b", at, "--left", f"topic:{topic}", "--right", f"archive:{place}")
+    job(*sides)
+    assert len(support.table(spark, place, topic).inputFiles()) == 2
+    client.send(at, topic, numbered(100, 120))
+    assert summary(job(*archive))["records"] == 20
     job(*sides)
 
 
@@ -305,3 +390,57 @@ def test_an_old_lake_on_s3_is_converted_where_it_is(
     job("audit", "-b", at, "--left", f"topic:{topic}", "--right", f"archive:{place}")
     rows = support.table(spark, place, topic).select("partition", "offset").collect()
     assert len({(row.partition, row.offset) for row in rows}) == len(rows) == 42
+
+
+def test_an_archive_on_s3_goes_on_behind_a_conversion(
+    broker: Broker,
+    store: ObjectStore,
+    folder: str,
+    place: str,
+    job: Run,
+    start: Start,
+    spark: Any,
+    tmp_path: pathlib.Path,
+    log: pathlib.Path,
+) -> None:
+    """In several batches, killed while the commit of one is on its way, beside newest records that
+    begin with what was converted; then old and new files become one."""
+    from kwire.spark.cluster import Cluster
+
+    at, topic = broker.bootstrap, client.create(broker.bootstrap, partitions=2)
+    sent = [
+        Sent(n, b"k" if i < 20 else b"k%d" % (i % 3), b"%d" % i, (), BASE_MS + i)
+        for i in range(80)
+        for n in (0, 1)
+    ]
+    client.send(at, topic, sent)
+    topic_id = Cluster(at).describe([topic])[topic].topic_id
+    old = tmp_path / "old"
+    old_lakes.write_lake(old, {topic: topic_id}, partitions=2, batches=2)
+    for file in sorted(path for path in old.rglob("*") if path.is_file()):
+        store.put(f"{folder}/{file.relative_to(old)}", file.read_bytes())
+    job("lake", "convert", "--lake", place)
+    converted = commits(store, folder, topic)
+
+    archive = ("archive", "-b", at, "--topics", topic, "--lake", place, "--once")
+    archive += ("--batch-records", "40", "--latest-by-key")
+    # Behind the session's: a batch, and one that does not arrive.
+    held = f"topic.{topic}/_delta_log/{converted + 2:020d}.json"
+    with StoreFront(store, hold=held) as front:
+        process = start(front.endpoint, *archive)
+        assert front.came.wait(support.JOB_TIMEOUT_S), log.read_text()[-2000:]
+        kill(process)
+    done = summary(job(*archive))
+    assert 0 < done["records"] < 120
+    sides = ("audit", "-b", at, "--left", f"topic:{topic}", "--right", f"archive:{place}")
+    job(*sides)
+    assert newest_of(spark, place, topic) == newest(sent)
+    rows = support.table(spark, place, topic).select("partition", "offset").collect()
+    rows += support.dead_letters(spark, place, topic).select("partition", "offset").collect()
+    assert len({(row.partition, row.offset) for row in rows}) == len(rows) == 160
+
+    keeping = ("archive", "--lake", place, "--maintain-only", "--compact", "--files-min", "2")
+    assert summary(job(*keeping, "--keep-replaced", "0"))["compacted_files"] >= 8
+    job(*sides)
+    replay = ("replay", "-b", at, "--lake", place, "--to-topic", f"{topic}-again", "--create")
+    assert summary(job(*replay))["sent"] == 160

@@ -11,6 +11,7 @@ import pytest
 from kwire.testing.cluster import Broker
 from tests.support import kafka_client as client
 from tests.support import spark as support
+from tests.support.effort import effort
 from tests.support.kafka_client import Sent
 from tests.support.spark import Outcome
 from tests.support.spark_kills import (
@@ -74,9 +75,9 @@ def test_archive_survives_kills_of_driver_and_broker(
 def test_archive_of_many_small_partitions_survives_a_kill(
     broker: Broker, run: Run, spark: Any, jars: str, lake: str, tmp_path: pathlib.Path
 ) -> None:
-    """Forty partitions of fifteen records, which share two tasks: killed behind the first files,
-    in some partitions of a task; all of it comes in order."""
-    at, partitions = broker.bootstrap, 40
+    """Forty partitions (a hundred under `make stress`) of fifteen records, which share two tasks:
+    killed behind the first files, in some partitions of a task; all of it comes in order."""
+    at, partitions = broker.bootstrap, 40 if effort() == 1 else 100
     topic = client.create(at, partitions=partitions)
     values = [(i % partitions, b"%d" % i) for i in range(15 * partitions)]
     client.send(at, topic, (Sent(n, b"k", value, (), BASE_MS) for n, value in values))

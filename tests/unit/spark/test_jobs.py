@@ -254,6 +254,62 @@ MIRROR = ("mirror", "-b", NOWHERE, "--to", NOWHERE, "--alias", "a", "--to-alias"
         (("query", "select 1", "--lake", "{}/table", "--rows", "0"), "--rows 0"),
         (("query", "select 1", "--lake", "{}/table", "--as-of", "soon"), "--as-of soon"),
         (("audit", "--left", "archive:{}/table", "--right", "archive:{}", "--as-of", "-1"), "-1"),
+        *[
+            (("archive", "-b", place, "--topics", "a", "--lake", "{}/l"), "expected HOST:PORT")
+            for place in ("host", "host:", ":1", "h:abc", "http://h:1", "h:65536", ",", "h:1,g")
+        ],
+        *[
+            (
+                ("archive", "-b", NOWHERE, "--topics", "a", "--lake", "{}/l", f"--from={at}"),
+                "from 1970",
+            )
+            for at in ("-1", "-5", "1960-01-01")
+        ],
+        (("archive", "-b", NOWHERE, "--topics", "a", "--lake", "{}/" + "n" * 300), "too long"),
+        (
+            ("archive", "-b", NOWHERE, "--topics", "a", "--lake", "{}/odd"),
+            "odd/_kwire/commits: Not a",
+        ),
+        (("lake", "convert", "--lake", "{}/odd"), "odd/_kwire/commits: Not a directory"),
+        (("query", "select 1", "--lake", "{}/odder"), "Not a directory"),
+        (("archive", "--maintain-only", "--lake", "{}/odder"), "Not a directory"),
+        (
+            ("profile", "--source", "archive:{}/lake", "--topics", "t,none"),
+            "--topics none: not in archive:/",
+        ),
+        (
+            ("audit", "--left", "archive:{}/lake", "--right", "archive:{}/lake", "--topics", "no"),
+            "--topics no: not in archive:/",
+        ),
+        (("archive", "-b", NOWHERE, "--topics", "a", "--lake", "file://host{}"), "file:///PATH"),
+        (("replay", "-b", NOWHERE, "--lake", "file:lake"), "file:lake: a folder of this machine"),
+        (("lake", "convert", "--lake", "file:"), "file:: a folder of this machine"),
+        (("audit", "--left", "segments:file://host{}", "--right", "archive:{}"), "file:///PATH"),
+        *[
+            (
+                ("archive", "-b", NOWHERE, "--topics", "a", "--lake", "{}/l", "--decode", "avro")
+                + ("--schemas", place),
+                words,
+            )
+            for place, words in (
+                ("{}/none", "no such folder"),
+                ("{}/file", "no such folder"),
+                ("{}/schemas", "no schema there is called ID.avsc"),
+                ("{}/" + "n" * 300, "too long"),
+            )
+        ],
+        (("query", "select 1", "-b", NOWHERE, "--as-of", "1"), "--as-of 1: only an archive"),
+        (("profile", "--source", "segments:{}", "--as-of", "1"), "--as-of 1: only an archive"),
+        (
+            ("audit", "-b", NOWHERE, "--left", "topic:a", "--right", "segments:{}")
+            + ("--as-of", "2020-01-01"),
+            "--as-of 2020-01-01: only an archive",
+        ),
+        (
+            ("audit", "--left", "archive:{}/table", "--right", "segments:{}")
+            + ("--right-as-of", "1"),
+            "--right-as-of 1: only an archive",
+        ),
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else "",
 )
@@ -270,9 +326,15 @@ def test_what_cannot_work_is_said_in_one_line_before_spark_starts(
         pytest.importorskip(module)
     (tmp_path / "file").write_text("")
     old, log = "_kwire/commits", "topic.t/_delta_log"
-    for folder in (f"old/{old}", f"half/{old}", f"half/{log}", "table/_delta_log"):
+    for folder in (f"old/{old}", f"half/{old}", f"half/{log}", "table/_delta_log", f"lake/{log}"):
         (tmp_path / folder).mkdir(parents=True)
         (tmp_path / folder / f"{0:020d}.json").write_text("{}")
+    for name, file in (("odd", "_kwire"), ("odder", "topic.t")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / file).write_text("")
+    (tmp_path / "schemas").mkdir()
+    for name in ("1", "1.proto", "one.avsc", "README"):
+        (tmp_path / "schemas" / name).write_text("")
     monkeypatch.setattr("kwire.spark.session.open_session", None)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     name, *rest = (text.replace("{}", str(tmp_path)) for text in arguments)

@@ -1,0 +1,47 @@
+"""Upkeep of a lake beside another's: whose commit comes second looks again."""
+
+from __future__ import annotations
+
+import pytest
+
+from kwire.spark.delta import ConflictError
+from kwire.spark.job import Progress
+from kwire.spark.maintenance import ATTEMPTS, _adder, _beside_others
+
+
+@pytest.mark.parametrize("conflicts", [0, 1, ATTEMPTS - 1])
+def test_upkeep_whose_commit_comes_second_looks_again(
+    conflicts: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The job ended with status 3, though the other one had done what was to be done; and an
+    archive that had archived everything did so too."""
+    left = conflicts
+    done = {"files": 0}
+    add = _adder(done, "files")
+
+    def step() -> None:
+        nonlocal left
+        add(2)
+        if left:
+            left -= 1
+            raise ConflictError("/lake/topic.t: another commit came first")
+
+    _beside_others(step, Progress("archive"))
+    assert left == 0
+    assert done["files"] == 2 * (conflicts + 1)
+    told = capsys.readouterr().err
+    line = "archive: /lake/topic.t: another commit came first; looking again\n"
+    assert told == line * conflicts
+
+
+def test_upkeep_that_is_always_second_ends() -> None:
+    times = 0
+
+    def step() -> None:
+        nonlocal times
+        times += 1
+        raise ConflictError("another commit came first")
+
+    with pytest.raises(ConflictError):
+        _beside_others(step, Progress("archive", quiet=True))
+    assert times == ATTEMPTS
