@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from kwire.kraft.controller.partition_change import Election, PartitionChange
 from kwire.kraft.controller.partition_index import PartitionKey
 from kwire.kraft.controller.results import Records
-from kwire.kraft.controller.state import ControllerState
+from kwire.kraft.controller.state import TOPIC, ControllerState
 from kwire.kraft.images.cluster import ENTER_CONTROLLED_SHUTDOWN, FENCE, UNFENCE
-from kwire.kraft.images.topics import NO_LEADER
+from kwire.kraft.images.topics import NO_LEADER, TopicImage
 from kwire.protocol import messages as m
 
 MAX_ELECTIONS_PER_ROUND = 1000
@@ -33,21 +33,25 @@ def leader_and_isr_updates(
     image (its unfencing is written with these records); `unclean_shutdown` leaves ISR and ELR.
     """
 
-    def acceptable(broker_id: int) -> bool:
-        if broker_id in (remove, unclean_shutdown):
-            return False
-        return broker_id == add or state.is_active(broker_id)
-
+    acceptable = {broker_id for broker_id, each in state.image.brokers.items() if each.is_active}
+    acceptable = (acceptable | {add}) - {remove, unclean_shutdown}
+    values = _TopicValues(state)
     records: Records = []
     known_id, is_unclean, min_isr = b"", False, 0  # configs of a topic, for its partitions in a row
     for topic_id, index in partitions:
         topic = state.image.topics.by_id[topic_id]
         partition = topic.partitions[index]
         if topic_id != known_id:
-            known_id, is_unclean = topic_id, state.unclean_election_enabled(topic.name)
-            min_isr = state.effective_min_isr(topic.name)
+            known_id = topic_id
+            is_unclean, min_isr = values.of(topic)
         change = PartitionChange(
-            state, topic.name, topic_id, index, partition, acceptable, min_isr=min_isr
+            state,
+            topic.name,
+            topic_id,
+            index,
+            partition,
+            acceptable.__contains__,
+            min_isr=min_isr,
         )
         if is_unclean:
             change.election = Election.UNCLEAN
@@ -58,6 +62,30 @@ def leader_and_isr_updates(
         if record is not None:
             records.append(record)
     return records
+
+
+class _TopicValues:
+    """What elections ask of the configs of topics: it is the same of all that set none."""
+
+    def __init__(self, state: ControllerState) -> None:
+        self._state = state
+        self._of_others: tuple[bool, int] | None = None
+
+    def of(self, topic: TopicImage) -> tuple[bool, int]:
+        """(whether unclean elections are allowed, the effective `min.insync.replicas`)."""
+        state = self._state
+        if state.image.config(TOPIC, topic.name):
+            found = self._read(topic.name)
+        else:
+            if self._of_others is None:
+                self._of_others = self._read(topic.name)
+            found = self._of_others
+        is_unclean, min_isr = found
+        first = topic.partitions.get(0)
+        return is_unclean, min_isr if first is None else min(min_isr, len(first.replicas))
+
+    def _read(self, topic_name: str) -> tuple[bool, int]:
+        return self._state.unclean_election_enabled(topic_name), self._state.min_isr(topic_name)
 
 
 def fence(state: ControllerState, broker_id: int) -> Records:
