@@ -99,19 +99,26 @@ def fence(state: ControllerState, broker_id: int) -> Records:
     return records
 
 
-def unfence(state: ControllerState, broker_id: int) -> Records:
-    """Records that unfence a broker and give it partitions that have no leader."""
+def unfence(
+    state: ControllerState, broker_id: int, partitions: Iterable[PartitionKey] | None = None
+) -> Records:
+    """Records that unfence a broker and give it those of `partitions`, by default of all, that
+    have no leader."""
     broker = state.image.brokers[broker_id]
     change = m.BrokerRegistrationChangeRecord(
         broker_id=broker_id, broker_epoch=broker.epoch, fenced=UNFENCE
     )
     records: Records = [(change, 0)]
-    records += leader_and_isr_updates(state, state.index.without_leader(), add=broker_id)
+    leaderless = state.index.without_leader() if partitions is None else partitions
+    records += leader_and_isr_updates(state, leaderless, add=broker_id)
     return records
 
 
-def controlled_shutdown(state: ControllerState, broker_id: int) -> Records:
-    """Records that take a broker out of all ISRs while it still serves."""
+def controlled_shutdown(
+    state: ControllerState, broker_id: int, partitions: Iterable[PartitionKey] | None = None
+) -> Records:
+    """Records that take a broker out of the ISRs of `partitions`, by default of all, while it still
+    serves."""
     broker = state.image.brokers[broker_id]
     records: Records = []
     if not broker.in_controlled_shutdown:
@@ -121,7 +128,8 @@ def controlled_shutdown(state: ControllerState, broker_id: int) -> Records:
             in_controlled_shutdown=ENTER_CONTROLLED_SHUTDOWN,
         )
         records.append((change, 1))
-    records += leader_and_isr_updates(state, state.index.in_isr(broker_id), remove=broker_id)
+    in_sync = state.index.in_isr(broker_id) if partitions is None else partitions
+    records += leader_and_isr_updates(state, in_sync, remove=broker_id)
     return records
 
 
@@ -138,11 +146,13 @@ def shut_down(state: ControllerState, broker_id: int, was_clean: bool) -> Record
     return leader_and_isr_updates(state, state.index.in_isr(broker_id), remove=broker_id)
 
 
-def unregister(state: ControllerState, broker_id: int) -> Records:
-    """Records that forget a broker."""
+def unregister(state: ControllerState, broker_id: int, *, is_elr_left: bool = False) -> Records:
+    """Records that forget a broker. Nothing changes where it is an eligible leader, but that a
+    partition may get another leader: not asked again where that was done (`is_elr_left`)."""
     broker = state.image.brokers[broker_id]
     records = leader_and_isr_updates(state, state.index.in_isr(broker_id), remove=broker_id)
-    records += leader_and_isr_updates(state, state.index.in_elr(broker_id), remove=broker_id)
+    if not is_elr_left:
+        records += leader_and_isr_updates(state, state.index.in_elr(broker_id), remove=broker_id)
     records.append((m.UnregisterBrokerRecord(broker_id=broker_id, broker_epoch=broker.epoch), 0))
     return records
 

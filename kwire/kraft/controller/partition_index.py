@@ -68,6 +68,19 @@ class PartitionIndex:
     def without_leader(self) -> list[PartitionKey]:
         return sorted(self._without_leader)
 
+    def isr_count(self, broker_id: int) -> int:
+        """In how many ISRs a broker is."""
+        return len(self._isr.get(broker_id, ()))
+
+    def is_in_isr(self, broker_id: int, key: PartitionKey) -> bool:
+        return key in self._isr.get(broker_id, ())
+
+    def leaderless_count(self) -> int:
+        return len(self._without_leader)
+
+    def lacks_leader(self, key: PartitionKey) -> bool:
+        return key in self._without_leader
+
     def leads_any(self, broker_id: int) -> bool:
         return bool(self._leaders.get(broker_id))
 
