@@ -52,8 +52,10 @@ class MetadataController(Protocol):
     ) -> Result[Response]: ...
 
     def slices(
-        self, request: Request[Response], context: ControllerContext
+        self, request: Request[Response], context: ControllerContext, now_ms: int = 0
     ) -> SlicedWork[Response] | None: ...
+
+    def begun(self) -> list[SlicedWork[None]]: ...
 
     def wrote(self, now_ms: int) -> None: ...
 
@@ -169,7 +171,7 @@ class ControllerRunner:
         context.kraft_version = raft.voters.level
         context.voter_ids = tuple(raft.voters.voters.ids)
         context.active_controller = self._quorum.leader_id
-        work = self.controller.slices(request, context)
+        work = self.controller.slices(request, context, self._quorum.now_ms)
         if work is not None:
             return self._handle_in_slices(work)
         records, response = self.controller.handle(request, context, self._quorum.now_ms)
@@ -214,9 +216,20 @@ class ControllerRunner:
         appended.add_done_callback(settle)
         return reply
 
-    def _append_slices(
-        self, work: SlicedWork[Response], responses: list[Response]
-    ) -> Iterator[None]:
+    def _go_on(self, works: list[SlicedWork[None]]) -> None:
+        """Do what the controller has begun on its own, in slices."""
+        for work in works:
+            appended = self._slices.run(self._append_slices(work, []), lambda: None)
+            self._sliced[appended] = None
+            appended.add_done_callback(self._ended)
+
+    def _ended(self, appended: Pending[None]) -> None:
+        self._sliced.pop(appended, None)
+        error = appended.error()
+        if isinstance(error, Exception) and not isinstance(error, KafkaError):
+            self._quorum.fail(error)
+
+    def _append_slices(self, work: SlicedWork[T], responses: list[T]) -> Iterator[None]:
         """Nothing else is appended between the decision of a slice and its records. It ends when
         `resign` fails the request."""
         while True:
@@ -247,10 +260,12 @@ class ControllerRunner:
             return False
         quorum = self._quorum
         records = self.controller.broker_refused(broker_id, epoch, since_ms, quorum.now_ms)
-        if not records or not self._append(records):
+        works = self.controller.begun()
+        if records and not self._append(records):
             return False
+        self._go_on(works)
         quorum.arm()
-        return True
+        return bool(records or works)
 
     def when_all_committed(self, reply: Pending[T], response: T) -> None:
         """Complete `reply` once everything that is appended by now is committed."""
@@ -336,6 +351,7 @@ class ControllerRunner:
         )
         if records:
             self._append(records)
+        self._go_on(self.controller.begun())
         quorum.arm()
 
     def resign(self) -> None:
@@ -421,5 +437,7 @@ class ControllerRunner:
             records = self.controller.expire(
                 now_ms, quorum.clock.wall_ms(), quorum.raft.log.end_offset
             )
+            works = self.controller.begun()
             if records and not self._append(records):
                 return
+            self._go_on(works)

@@ -207,7 +207,7 @@ class RaftDriver:
         try:
             if self._first_snapshot is not None:
                 self.feed.load_snapshot(self._first_snapshot)
-                self.snapshotter.loaded(self.now_ms)
+                self.snapshotter.loaded(self._first_snapshot, self.now_ms)
             effects = machine.start(self.raft, self.now_ms)
         except Exception as error:
             self.fail(error)
@@ -510,7 +510,7 @@ class RaftDriver:
         self.metadata_log.log.update_high_watermark(effect.snapshot.offset)
         self.counts.snapshots_loaded += 1
         self.feed.load_snapshot(effect.snapshot)
-        self.snapshotter.loaded(self.now_ms)
+        self.snapshotter.loaded(effect.snapshot, self.now_ms)
 
     def _leader_changed(self, effect: fx.LeaderChanged) -> None:
         self.leader_id = effect.leader_id

@@ -262,6 +262,8 @@ class SystemFiles:
             parts = []
             while part := os.read(handle, status.st_size + 1):
                 parts.append(part)
+                if len(part) <= status.st_size:
+                    break  # of a plain file less than was asked for is its end
             return b"".join(parts)
         finally:
             os.close(handle)

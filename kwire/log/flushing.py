@@ -10,6 +10,7 @@ report an error to one of two syncs of a file only. The log directory goes offli
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Protocol
 
@@ -21,6 +22,8 @@ from kwire.pending import Pending, gather
 
 PARALLEL_SYNCS_MIN = 64
 SYNC_THREADS = 16
+SYNCS_IN_A_ROW_MAX = 8
+"""Of many files a thread is handed some at a time: handing over costs as much as a sync."""
 RECENT_MAX = 1024
 ROUNDS_MAX = 2  # under way, where syncs need no thread
 AGAIN_MS, AGAIN_MS_MAX = 20, 1000  # until what could not be begun is tried again
@@ -209,13 +212,26 @@ def sync_files(files: Files, request: SyncRequest) -> None:
     with ThreadPoolExecutor(SYNC_THREADS, thread_name_prefix="kwire-sync-many") as threads:
         failed: Exception | None = None
         for stage in (jobs, entries):
-            for synced in [threads.submit(job) for job in stage]:
+            row = min(SYNCS_IN_A_ROW_MAX, 1 + len(stage) // (4 * SYNC_THREADS))
+            rows = [stage[at : at + row] for at in range(0, len(stage), row)]
+            for synced in [threads.submit(_sync_some, each) for each in rows]:
                 found = synced.exception()
-                if found is not None and not isinstance(found, Exception):
+                if found is not None:  # none of an Exception: those are the result
                     raise anew(found)
-                failed = worst(failed, found)
+                failed = worst(failed, synced.result())
             if failed is not None:
                 raise anew(failed)
+
+
+def _sync_some(jobs: Sequence[Callable[[], None]]) -> Exception | None:
+    """Each of them, whatever becomes of those before it: the outcome that counts."""
+    failed: Exception | None = None
+    for job in jobs:
+        try:
+            job()
+        except Exception as error:
+            failed = worst(failed, error)
+    return failed
 
 
 def worst(one: Exception | None, other: Exception | None) -> Exception | None:

@@ -12,6 +12,7 @@ Measured on Apache Kafka 4.4.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TypeAlias
 
 from kwire.protocol import messages
@@ -35,8 +36,12 @@ def encode_record(message: MetadataRecord, version: int) -> bytes:
     """The value of the record that carries `message`; EncodeError as `Message.encode`."""
     record_type = message.API_KEY
     assert record_type is not None, f"{message.NAME} is no record"
-    prefix = b"\x01" + encode_uvarint(record_type) + encode_uvarint(version)
-    return prefix + b"".join(message.encode_parts(version))
+    return b"".join([_frame(record_type, version), *message.encode_parts(version)])
+
+
+@cache
+def _frame(record_type: int, version: int) -> bytes:
+    return b"\x01" + encode_uvarint(record_type) + encode_uvarint(version)
 
 
 def decode_record(buffer: Buffer, module: str = "metadata") -> VersionedRecord:

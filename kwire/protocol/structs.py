@@ -7,7 +7,8 @@ compiled when that version is first used.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast, overload
 
 from kwire.protocol import schema
@@ -52,6 +53,7 @@ UNSET: Any = ...
 SECRETS = ("auth_bytes", "hmac", "salt", "salted_password", "server_key", "stored_key")
 """Fields that let somebody in, or help to: they are in no text about a message."""
 HIDDEN = "[hidden]"
+_NONE_TAGGED: Mapping[str, Any] = MappingProxyType({})
 
 
 class Struct:
@@ -86,6 +88,11 @@ class Struct:
     def unknown_tags(self, tags: Tags) -> None:
         if tags or self._tagged is not None:
             _set_tagged(self, "unknown_tags", tags)
+
+    @property
+    def tagged(self) -> Mapping[str, Any]:
+        """The tagged fields that were given a value, by name; asking makes no defaults."""
+        return _NONE_TAGGED if self._tagged is None else self._tagged
 
     def is_set(self, name: str) -> bool:
         """Whether a tagged field was given a value, maybe its default; asking makes none."""

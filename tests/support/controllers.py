@@ -97,6 +97,9 @@ class ControllerBench:
             if deadline_ms is None or deadline_ms > self.now_ms:
                 return
             self.append(self.controller.expire(self.now_ms, self.now_ms, len(self.log)))
+            for work in self.controller.begun():
+                for records in work:
+                    self.append(records)
         raise AssertionError("timers that never end")
 
     # --- brokers ---------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kwire.clock import Random
-from kwire.kraft.controller import bootstrap, elections
+from kwire.kraft.controller import bootstrap, elections, sliced_elections
 from kwire.kraft.controller.context import ControllerConfig, ControllerContext, not_controller
 from kwire.kraft.controller.partition_index import PartitionIndex
 from kwire.kraft.controller.results import Records, Result, SlicedWork
@@ -47,6 +47,7 @@ class Controller:
         self.is_active = False
         self.epoch = -1
         self._deadlines: dict[str, int] = {}
+        self._begun: list[SlicedWork[None]] = []
 
     @property
     def image(self) -> MetadataImage:
@@ -142,6 +143,10 @@ class Controller:
         self._deadlines["unclean"] = now_ms + config.unclean_election_interval_ms
         if config.token_secret is not None:
             self._deadlines["tokens"] = now_ms + config.token_expiry_check_interval_ms
+        if any(broker.is_active for broker in self.image.brokers.values()):
+            # The controller before may have been lost in the midst of a fencing or unfencing.
+            leaderless = self.index.without_leader()
+            self._begun.append(sliced_elections.electing(self.state, leaderless))
         empty = self.image.offset < 0 if is_empty is None else is_empty
         return bootstrap.activation_records(self.state, bootstrap_records, empty)
 
@@ -149,6 +154,7 @@ class Controller:
         """Stop serving: another controller was elected or this one resigned."""
         self.is_active = False
         self._deadlines = {}
+        self._begun = []
 
     def handle(
         self, request: Request[Response], context: ControllerContext, now_ms: int
@@ -189,7 +195,7 @@ class Controller:
         return result
 
     def slices(
-        self, request: Request[Response], context: ControllerContext
+        self, request: Request[Response], context: ControllerContext, now_ms: int = 0
     ) -> SlicedWork[Response] | None:
         """The work of a request that is too large for one turn of the loop; None for all others,
         and for those that `handle` refuses.
@@ -200,7 +206,11 @@ class Controller:
             return None
         if route.timeout_ms is not None and route.timeout_ms(request) <= 0:
             return None
-        made: SlicedWork[Response] | None = route.in_slices(self.state, request, context)
+        if route.operation is not None and not context.authorize(
+            route.operation, ResourceType.CLUSTER, CLUSTER_NAME
+        ):
+            return None
+        made: SlicedWork[Response] | None = route.in_slices(self.state, request, context, now_ms)
         return None if made is None else _answered(made, request, context.api_version)
 
     # --- time ------------------------------------------------------------------------------
@@ -278,7 +288,16 @@ class Controller:
         broker = self.image.brokers.get(broker_id)
         if broker is None or broker.epoch != epoch or broker.fenced:
             return []
-        return elections.fence(self.state, broker_id)
+        if not sliced_elections.is_long(self.index.isr_count(broker_id)):
+            return elections.fence(self.state, broker_id)
+        self.state.heartbeats.begin_fencing(broker_id)
+        self._begun.append(sliced_elections.fencing(self.state, broker_id, epoch))
+        return []
+
+    def begun(self) -> list[SlicedWork[None]]:
+        """What `activate`, `expire` or `broker_refused` leaves to be done in slices, told once."""
+        begun, self._begun = self._begun, []
+        return begun
 
     def _due(self, name: str, now_ms: int, interval_ms: int) -> bool:
         deadline = self._deadlines.get(name)

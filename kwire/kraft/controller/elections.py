@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from kwire.kraft.controller.partition_change import Election, PartitionChange
 from kwire.kraft.controller.partition_index import PartitionKey
 from kwire.kraft.controller.results import Records
-from kwire.kraft.controller.state import ControllerState
+from kwire.kraft.controller.state import TOPIC, ControllerState
 from kwire.kraft.images.cluster import ENTER_CONTROLLED_SHUTDOWN, FENCE, UNFENCE
-from kwire.kraft.images.topics import NO_LEADER
+from kwire.kraft.images.topics import NO_LEADER, TopicImage
 from kwire.protocol import messages as m
 
 MAX_ELECTIONS_PER_ROUND = 1000
@@ -33,21 +33,25 @@ def leader_and_isr_updates(
     image (its unfencing is written with these records); `unclean_shutdown` leaves ISR and ELR.
     """
 
-    def acceptable(broker_id: int) -> bool:
-        if broker_id in (remove, unclean_shutdown):
-            return False
-        return broker_id == add or state.is_active(broker_id)
-
+    acceptable = {broker_id for broker_id, each in state.image.brokers.items() if each.is_active}
+    acceptable = (acceptable | {add}) - {remove, unclean_shutdown}
+    values = _TopicValues(state)
     records: Records = []
     known_id, is_unclean, min_isr = b"", False, 0  # configs of a topic, for its partitions in a row
     for topic_id, index in partitions:
         topic = state.image.topics.by_id[topic_id]
         partition = topic.partitions[index]
         if topic_id != known_id:
-            known_id, is_unclean = topic_id, state.unclean_election_enabled(topic.name)
-            min_isr = state.effective_min_isr(topic.name)
+            known_id = topic_id
+            is_unclean, min_isr = values.of(topic)
         change = PartitionChange(
-            state, topic.name, topic_id, index, partition, acceptable, min_isr=min_isr
+            state,
+            topic.name,
+            topic_id,
+            index,
+            partition,
+            acceptable.__contains__,
+            min_isr=min_isr,
         )
         if is_unclean:
             change.election = Election.UNCLEAN
@@ -58,6 +62,30 @@ def leader_and_isr_updates(
         if record is not None:
             records.append(record)
     return records
+
+
+class _TopicValues:
+    """What elections ask of the configs of topics: it is the same of all that set none."""
+
+    def __init__(self, state: ControllerState) -> None:
+        self._state = state
+        self._of_others: tuple[bool, int] | None = None
+
+    def of(self, topic: TopicImage) -> tuple[bool, int]:
+        """(whether unclean elections are allowed, the effective `min.insync.replicas`)."""
+        state = self._state
+        if state.image.config(TOPIC, topic.name):
+            found = self._read(topic.name)
+        else:
+            if self._of_others is None:
+                self._of_others = self._read(topic.name)
+            found = self._of_others
+        is_unclean, min_isr = found
+        first = topic.partitions.get(0)
+        return is_unclean, min_isr if first is None else min(min_isr, len(first.replicas))
+
+    def _read(self, topic_name: str) -> tuple[bool, int]:
+        return self._state.unclean_election_enabled(topic_name), self._state.min_isr(topic_name)
 
 
 def fence(state: ControllerState, broker_id: int) -> Records:
@@ -71,19 +99,26 @@ def fence(state: ControllerState, broker_id: int) -> Records:
     return records
 
 
-def unfence(state: ControllerState, broker_id: int) -> Records:
-    """Records that unfence a broker and give it partitions that have no leader."""
+def unfence(
+    state: ControllerState, broker_id: int, partitions: Iterable[PartitionKey] | None = None
+) -> Records:
+    """Records that unfence a broker and give it those of `partitions`, by default of all, that
+    have no leader."""
     broker = state.image.brokers[broker_id]
     change = m.BrokerRegistrationChangeRecord(
         broker_id=broker_id, broker_epoch=broker.epoch, fenced=UNFENCE
     )
     records: Records = [(change, 0)]
-    records += leader_and_isr_updates(state, state.index.without_leader(), add=broker_id)
+    leaderless = state.index.without_leader() if partitions is None else partitions
+    records += leader_and_isr_updates(state, leaderless, add=broker_id)
     return records
 
 
-def controlled_shutdown(state: ControllerState, broker_id: int) -> Records:
-    """Records that take a broker out of all ISRs while it still serves."""
+def controlled_shutdown(
+    state: ControllerState, broker_id: int, partitions: Iterable[PartitionKey] | None = None
+) -> Records:
+    """Records that take a broker out of the ISRs of `partitions`, by default of all, while it still
+    serves."""
     broker = state.image.brokers[broker_id]
     records: Records = []
     if not broker.in_controlled_shutdown:
@@ -93,7 +128,8 @@ def controlled_shutdown(state: ControllerState, broker_id: int) -> Records:
             in_controlled_shutdown=ENTER_CONTROLLED_SHUTDOWN,
         )
         records.append((change, 1))
-    records += leader_and_isr_updates(state, state.index.in_isr(broker_id), remove=broker_id)
+    in_sync = state.index.in_isr(broker_id) if partitions is None else partitions
+    records += leader_and_isr_updates(state, in_sync, remove=broker_id)
     return records
 
 
@@ -110,11 +146,13 @@ def shut_down(state: ControllerState, broker_id: int, was_clean: bool) -> Record
     return leader_and_isr_updates(state, state.index.in_isr(broker_id), remove=broker_id)
 
 
-def unregister(state: ControllerState, broker_id: int) -> Records:
-    """Records that forget a broker."""
+def unregister(state: ControllerState, broker_id: int, *, is_elr_left: bool = False) -> Records:
+    """Records that forget a broker. Nothing changes where it is an eligible leader, but that a
+    partition may get another leader: not asked again where that was done (`is_elr_left`)."""
     broker = state.image.brokers[broker_id]
     records = leader_and_isr_updates(state, state.index.in_isr(broker_id), remove=broker_id)
-    records += leader_and_isr_updates(state, state.index.in_elr(broker_id), remove=broker_id)
+    if not is_elr_left:
+        records += leader_and_isr_updates(state, state.index.in_elr(broker_id), remove=broker_id)
     records.append((m.UnregisterBrokerRecord(broker_id=broker_id, broker_epoch=broker.epoch), 0))
     return records
 

@@ -30,6 +30,9 @@ from enum import IntEnum
 from kwire.kraft.images.cluster import BrokerImage
 from kwire.protocol import messages as m
 
+STILL_MOVING = 1 << 62
+"""An offset that no broker has read: partitions of one that shuts down are still to be moved."""
+
 LATE_MS = 1000
 """So late to the end of a session is a controller that was away."""
 
@@ -70,6 +73,7 @@ class Heartbeats:
         self._contacts: dict[int, tuple[int, int]] = {}  # broker id -> (epoch, last contact)
         self._silent_since_ms: int | None = None  # the oldest contact, once it was asked for
         self._away_until_ms = 0
+        self._fencing: set[int] = set()  # brokers whose fencing has begun and not ended
 
     def reset(
         self,
@@ -81,6 +85,7 @@ class Heartbeats:
         of the node that led the quorum before: it was heard of when that leader was."""
         self._sessions = {}
         self._contacts = {}
+        self._fencing = set()
         self._silent_since_ms = None
         self._away_until_ms = now_ms  # before that it was not for us to end sessions
         leader_id, leader_heard_ms = leader_heard or (-1, now_ms)
@@ -121,6 +126,13 @@ class Heartbeats:
             session.fenced = True
             session.shutdown_offset = -1
 
+    def begin_fencing(self, broker_id: int) -> None:
+        """The broker stays fenced, whatever its heartbeats say, until `end_fencing`."""
+        self._fencing.add(broker_id)
+
+    def end_fencing(self, broker_id: int) -> None:
+        self._fencing.discard(broker_id)
+
     def is_fenced(self, broker_id: int) -> bool:
         session = self._sessions.get(broker_id)
         return session is None or session.fenced
@@ -138,6 +150,12 @@ class Heartbeats:
         session = self._sessions.get(broker_id)
         if session is not None and not session.fenced and session.shutdown_offset < 0:
             session.shutdown_offset = offset
+
+    def moved(self, broker_id: int, offset: int) -> None:
+        """The last partition has moved of a broker in controlled shutdown, by the record at
+        `offset`."""
+        if self.is_shutting_down(broker_id):
+            self._sessions[broker_id].shutdown_offset = offset
 
     def has_valid_session(self, broker_id: int, epoch: int, now_ms: int) -> bool:
         """Whether this incarnation was heard of within the session timeout."""
@@ -194,6 +212,8 @@ class Heartbeats:
     ) -> tuple[BrokerState, BrokerState]:
         """(state now, state that a BrokerHeartbeatRequest leads to)."""
         current = self.state(broker_id)
+        if broker_id in self._fencing:
+            return BrokerState.FENCED, BrokerState.FENCED
         if current == BrokerState.FENCED:
             return current, self._from_fenced(request, registration_offset)
         if current == BrokerState.UNFENCED:

@@ -52,7 +52,7 @@ class PartitionChange:
         self._elr_enabled = state.elr_enabled
         self._min_isr = state.effective_min_isr(topic_name) if min_isr is None else min_isr
         self._default_directory = state.default_directory
-        self.directories = dict(zip(partition.replicas, partition.directories))
+        self._directories: dict[int, bytes] | None = None
         self.isr = list(partition.isr)
         self.replicas = list(partition.replicas)
         self.removing = list(partition.removing)
@@ -62,9 +62,21 @@ class PartitionChange:
         self.unclean_shutdown_replicas: tuple[int, ...] = ()
         self._elr = list(partition.elr)
 
+    @property
+    def directories(self) -> dict[int, bytes]:
+        """The directory of each replica, to be changed."""
+        if self._directories is None:
+            self._directories = dict(zip(self._partition.replicas, self._partition.directories))
+        return self._directories
+
+    @property
+    def _keeps_replicas(self) -> bool:
+        return self.replicas == list(self._partition.replicas)
+
     def build(self) -> tuple[m.PartitionChangeRecord, int] | None:
         """The PartitionChangeRecord and its version, or None when nothing changes."""
         record = m.PartitionChangeRecord(topic_id=self._topic_id, partition_id=self._index)
+        partition = self._partition
         self._complete_reassignment()
         self._populate_elr()
         self._elect(record)
@@ -77,10 +89,10 @@ class PartitionChange:
         self._bump_epoch_for_shrunk_isr(record)
         self._record_last_known_leader(record)
         self._record_assignment(record)
-        if self.recovery_state != self._partition.leader_recovery_state:
+        if self.recovery_state not in (partition.leader_recovery_state, NO_RECOVERY_CHANGE):
             record.leader_recovery_state = self.recovery_state
-        if _is_no_op(record):
-            return None
+        if not record.tagged:
+            return None  # no field has been given a value
         return record, self._gates.partition_change_record
 
     # --- reassignment ----------------------------------------------------------------------
@@ -179,7 +191,7 @@ class PartitionChange:
                 record.leader_recovery_state = RECOVERING
 
     def _bump_epoch_for_lost_replicas(self, record: m.PartitionChangeRecord) -> None:
-        if record.leader != NO_LEADER_CHANGE:
+        if record.leader != NO_LEADER_CHANGE or self._keeps_replicas:
             return
         if any(replica not in self.replicas for replica in self._partition.replicas):
             record.leader = self._partition.leader
@@ -197,7 +209,7 @@ class PartitionChange:
 
     def _record_assignment(self, record: m.PartitionChangeRecord) -> None:
         partition = self._partition
-        if self.replicas:
+        if self.replicas and not (self._directories is None and self._keeps_replicas):
             if self._gates.directory_assignment:
                 directories = [
                     self.directories[replica]
@@ -213,17 +225,3 @@ class PartitionChange:
             record.removing_replicas = list(self.removing)
         if self.adding != list(partition.adding):
             record.adding_replicas = list(self.adding)
-
-
-def _is_no_op(record: m.PartitionChangeRecord) -> bool:
-    return (
-        record.isr is None
-        and record.eligible_leader_replicas is None
-        and record.last_known_elr is None
-        and record.leader == NO_LEADER_CHANGE
-        and record.replicas is None
-        and record.removing_replicas is None
-        and record.adding_replicas is None
-        and record.leader_recovery_state == NO_RECOVERY_CHANGE
-        and record.directories is None
-    )

@@ -68,6 +68,19 @@ class PartitionIndex:
     def without_leader(self) -> list[PartitionKey]:
         return sorted(self._without_leader)
 
+    def isr_count(self, broker_id: int) -> int:
+        """In how many ISRs a broker is."""
+        return len(self._isr.get(broker_id, ()))
+
+    def is_in_isr(self, broker_id: int, key: PartitionKey) -> bool:
+        return key in self._isr.get(broker_id, ())
+
+    def leaderless_count(self) -> int:
+        return len(self._without_leader)
+
+    def lacks_leader(self, key: PartitionKey) -> bool:
+        return key in self._without_leader
+
     def leads_any(self, broker_id: int) -> bool:
         return bool(self._leaders.get(broker_id))
 
@@ -101,6 +114,9 @@ class PartitionIndex:
         self, topic: TopicImage, index: int, old: PartitionImage | None, new: PartitionImage | None
     ) -> None:
         key = (topic.topic_id, index)
+        if old is not None and new is not None and new.replicas == old.replicas:
+            self._changed_in_place(key, old, new)
+            return
         _move(self._isr, key, old.isr if old else (), new.isr if new else ())
         _move(self._elr, key, old.elr if old else (), new.elr if new else ())
         _move(self._leaders, key, (old.leader,) if old else (), (new.leader,) if new else ())
@@ -108,6 +124,23 @@ class PartitionIndex:
         _mark(self._without_leader, key, new is not None and new.leader == NO_LEADER)
         _mark(self.imbalanced, key, new is not None and not new.has_preferred_leader)
         _mark(self.reassigning, key, new is not None and new.is_reassigning)
+
+    def _changed_in_place(
+        self, key: PartitionKey, old: PartitionImage, new: PartitionImage
+    ) -> None:
+        """The replicas are the same ones: only what is not as it was moves."""
+        if new.isr != old.isr:
+            _move(self._isr, key, old.isr, new.isr)
+        if new.elr != old.elr:
+            _move(self._elr, key, old.elr, new.elr)
+        if new.directories != old.directories:
+            _move(self._directories, key, _real(old), _real(new))
+        if new.leader != old.leader:
+            _move(self._leaders, key, (old.leader,), (new.leader,))
+            _mark(self._without_leader, key, new.leader == NO_LEADER)
+            _mark(self.imbalanced, key, not new.has_preferred_leader)
+        if new.is_reassigning != old.is_reassigning:
+            _mark(self.reassigning, key, new.is_reassigning)
 
     def broker_changed(
         self, broker_id: int, old: BrokerImage | None, new: BrokerImage | None

@@ -20,7 +20,9 @@ from kwire.security.acl import Operation
 RequestT = TypeVar("RequestT", bound=Request[Any])
 
 
-InSlices: TypeAlias = "Callable[[ControllerState, Any, ControllerContext], SlicedWork[Any] | None]"
+InSlices: TypeAlias = (
+    "Callable[[ControllerState, Any, ControllerContext, int], SlicedWork[Any] | None]"
+)
 
 
 class Route(NamedTuple):
@@ -50,7 +52,9 @@ def _on(
     *,
     timeout_ms: Callable[[RequestT], int] | None = None,
     is_bounded: bool = False,
-    in_slices: Callable[[ControllerState, RequestT, ControllerContext], SlicedWork[Response] | None]
+    in_slices: Callable[
+        [ControllerState, RequestT, ControllerContext, int], SlicedWork[Response] | None
+    ]
     | None = None,
 ) -> None:
     _routes[request.API_KEY] = Route(handle, operation, timeout_ms, is_bounded, in_slices)
@@ -174,8 +178,18 @@ def _brokers() -> None:
     from kwire.kraft.controller.requests import brokers
 
     _on(m.BrokerRegistrationRequest, brokers.register_broker, Operation.CLUSTER_ACTION)
-    _on(m.BrokerHeartbeatRequest, brokers.heartbeat, Operation.CLUSTER_ACTION)
-    _on(m.UnregisterBrokerRequest, brokers.unregister_broker, Operation.ALTER)
+    _on(
+        m.BrokerHeartbeatRequest,
+        brokers.heartbeat,
+        Operation.CLUSTER_ACTION,
+        in_slices=brokers.heartbeat_in_slices,
+    )
+    _on(
+        m.UnregisterBrokerRequest,
+        brokers.unregister_broker,
+        Operation.ALTER,
+        in_slices=brokers.unregister_in_slices,
+    )
     _on(m.ControllerRegistrationRequest, brokers.register_controller, Operation.CLUSTER_ACTION)
     _on(m.UnregisterControllerRequest, brokers.unregister_controller, Operation.ALTER)
 

@@ -135,9 +135,14 @@ class ControllerState:
     def unclean_election_enabled(self, topic_name: str) -> bool:
         return self.topic_value(topic_name, UNCLEAN_ELECTION) is True
 
-    def effective_min_isr(self, topic_name: str) -> int:
-        """min.insync.replicas of a topic, at most its replication factor."""
+    def min_isr(self, topic_name: str) -> int:
+        """min.insync.replicas of a topic as it is set."""
         value = self.topic_value(topic_name, MIN_ISR)
         assert isinstance(value, int)
+        return value
+
+    def effective_min_isr(self, topic_name: str) -> int:
+        """min.insync.replicas of a topic, at most its replication factor."""
+        value = self.min_isr(topic_name)
         first = self.image.topics.partition(topic_name, 0)
         return value if first is None else min(value, len(first.replicas))

@@ -1,7 +1,9 @@
 """When a snapshot of the committed image is taken, and when old ones go.
 
 A snapshot is due when `metadata.log.max.record.bytes.between.snapshots` have been committed since
-the last one, or `metadata.log.max.snapshot.interval.ms` after it when anything has. Retention
+the last one, or `metadata.log.max.snapshot.interval.ms` after it when anything has. Also when the
+log behind the last one has become longer than it is: each stop and start of a broker changes all of
+its partitions twice, and the next start would replay the changes of all starts before. Retention
 (`metadata.max.retention.bytes` and `.ms`) deletes the oldest snapshot and the log before the next
 one, never the last snapshot (KIP-630).
 """
@@ -18,6 +20,12 @@ SLICE_BATCHES = 1
 """Batches of a snapshot that are encoded in one turn of the loop (500 records each: about 3 ms)."""
 
 CLEAN_INTERVAL_MS = 60_000
+
+SHORT_BYTES = 1 << 20
+"""A log that is no longer is replayed in no time, however small the last snapshot is."""
+
+AFTER_START_MS = 5_000
+"""A start has other things to do: it takes no snapshot only because the log is long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +44,8 @@ class SnapshotTrigger:
     def __init__(self, policy: SnapshotPolicy, now_ms: int) -> None:
         self._policy = policy
         self._bytes = 0
-        self._since_ms = now_ms
+        self._began_ms = self._since_ms = now_ms
+        self.snapshot_bytes = 0  # of the last one
 
     def committed(self, size_bytes: int) -> None:
         self._bytes += size_bytes
@@ -50,6 +59,9 @@ class SnapshotTrigger:
         if self._bytes == 0:
             return False
         if self._bytes >= self._policy.bytes_between:
+            return True
+        is_long = self._bytes > max(SHORT_BYTES, self.snapshot_bytes)
+        if is_long and now_ms - self._began_ms >= AFTER_START_MS:
             return True
         interval_ms = self._policy.interval_ms
         return interval_ms > 0 and now_ms - self._since_ms >= interval_ms

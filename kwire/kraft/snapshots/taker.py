@@ -78,8 +78,10 @@ class Snapshotter:
         """The newest snapshot that this process has written, 0 bytes before the first."""
         self._next_clean()
 
-    def loaded(self, now_ms: int) -> None:
+    def loaded(self, snapshot: OffsetAndEpoch, now_ms: int) -> None:
+        """A stored snapshot was loaded."""
         self._trigger.reset(now_ms)
+        self._trigger.snapshot_bytes = self._quorum.metadata_log.snapshots.size(snapshot)
 
     def committed(self, size_bytes: int) -> None:
         """So much was committed; take a snapshot if one is due."""
@@ -139,6 +141,7 @@ class Snapshotter:
             logger.error("cannot write the metadata snapshot %s: %s", snapshot, error)
             return
         self.written_bytes, self.written_at_ms = size_bytes, self._quorum.now_ms
+        self._trigger.snapshot_bytes = size_bytes
         logger.info("wrote the metadata snapshot up to offset %d", snapshot.offset)
         self._quorum.step(msg.SnapshotCreated(snapshot))
 

@@ -377,8 +377,9 @@ class Segment:
 
     def finish_indexes(self) -> list[str]:
         """The last time entry, both index files trimmed; paths of those that were written."""
-        if self._index is None and self._time_index is None:
-            return []
+        index, is_as_read = self._index, self._time_index is None
+        if is_as_read and (index is None or (self._max_timestamp is None and index.is_trimmed)):
+            return []  # nothing was appended since
         self.time_index.maybe_append(self.max_timestamp, self.offset_of_max_timestamp)
         written = []
         for table in (self.index, self.time_index):

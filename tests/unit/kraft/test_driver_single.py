@@ -116,7 +116,10 @@ class TopicController:
         record = m.TopicRecord(name=request, topic_id=bytes(15) + bytes([len(self.topics) + 1]))
         return [(record, 0)], len(self.topics) + 1
 
-    def slices(self, request: Any, context: Any) -> Any:
+    def begun(self) -> list[Any]:
+        return []
+
+    def slices(self, request: Any, context: Any, now_ms: int = 0) -> Any:
         return self._created(request) if self.is_active and isinstance(request, tuple) else None
 
     def _created(self, names: tuple[str, ...]) -> Any:

@@ -17,7 +17,13 @@ from kwire.kraft.snapshots.content import (
     snapshot_name,
 )
 from kwire.kraft.snapshots.files import SnapshotFiles
-from kwire.kraft.snapshots.policy import SnapshotPolicy, SnapshotTrigger, snapshot_to_start_at
+from kwire.kraft.snapshots.policy import (
+    AFTER_START_MS,
+    SHORT_BYTES,
+    SnapshotPolicy,
+    SnapshotTrigger,
+    snapshot_to_start_at,
+)
 from kwire.log.files import SystemFiles
 from kwire.protocol import messages as m
 from kwire.protocol import records
@@ -42,6 +48,22 @@ def test_due_by_size_or_time_but_never_without_records() -> None:
     assert trigger.is_due(1000)
     trigger.reset(1000)
     assert not trigger.is_due(9000)
+
+
+def test_due_when_the_log_is_longer_than_the_snapshot_but_not_at_a_start() -> None:
+    """Each restart of a broker changes its partitions twice: a start does not replay them all."""
+    trigger = SnapshotTrigger(SnapshotPolicy(interval_ms=0), now_ms=0)
+    trigger.snapshot_bytes = SHORT_BYTES + 100
+    trigger.committed(SHORT_BYTES + 101)
+    assert not trigger.is_due(AFTER_START_MS - 1)
+    assert trigger.is_due(AFTER_START_MS)
+    trigger.reset(AFTER_START_MS)
+    trigger.committed(SHORT_BYTES + 100)
+    assert not trigger.is_due(AFTER_START_MS)
+    trigger.reset(AFTER_START_MS)
+    trigger.snapshot_bytes = 10
+    trigger.committed(SHORT_BYTES)
+    assert not trigger.is_due(AFTER_START_MS)
 
 
 def test_no_interval_means_by_size_only() -> None:

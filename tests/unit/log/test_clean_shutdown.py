@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.support.managed_logs import TOPIC_ID, Node
 
 
@@ -45,3 +47,27 @@ def test_a_start_that_is_stopped_while_it_recovers_is_not_clean() -> None:
     opening.finish()
     opened.shutdown(9, is_loaded=False)
     assert not node.disk.exists("/data/.kafka_cleanshutdown")
+
+
+def test_a_stop_reads_no_index_of_a_log_that_was_only_opened(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of thousands of logs that nobody wrote to it read every time index, and wrote none."""
+    node = Node()
+    for partition in range(2):
+        node.manager.create("topic", partition, TOPIC_ID)
+        node.append("topic", partition, 4)
+    node.manager.shutdown(7)
+    node.start()
+    node.append("topic", 1, 4)
+    read, original = [], node.disk.read_file
+    monkeypatch.setattr(node.disk, "read_file", lambda path: read.append(path) or original(path))
+    node.manager.shutdown(8)
+    assert not [path for path in read if "/topic-0/" in path]
+    manager = node.start()
+    assert manager.directories[0].was_clean
+    for partition, end in ((0, 4), (1, 8)):
+        log = manager.get("topic", partition)
+        assert log is not None
+        assert log.log_end_offset == end
+        assert len(log.segments.active.time_index) > 0

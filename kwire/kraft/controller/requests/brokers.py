@@ -8,10 +8,12 @@ is not the registered one did not stop cleanly and loses its place among the eli
 from __future__ import annotations
 
 from kwire.kraft import features as feature_facts
-from kwire.kraft.controller import elections
+from kwire.kraft.controller import elections, sliced_elections
 from kwire.kraft.controller.context import ControllerContext
-from kwire.kraft.controller.heartbeats import BrokerState
-from kwire.kraft.controller.results import Records, Result
+from kwire.kraft.controller.heartbeats import STILL_MOVING, BrokerState
+from kwire.kraft.controller.partition_index import PartitionKey
+from kwire.kraft.controller.results import Records, Result, SlicedWork
+from kwire.kraft.controller.sliced_elections import is_long
 from kwire.kraft.controller.state import ControllerState
 from kwire.kraft.images.cluster import (
     BrokerImage,
@@ -180,21 +182,113 @@ def heartbeat(
     now_ms: int,
 ) -> Result[m.BrokerHeartbeatResponse]:
     """Answer a BrokerHeartbeatRequest (versions 0-2)."""
+    return _heartbeat(state, request, context, now_ms, None)
+
+
+def heartbeat_in_slices(
+    state: ControllerState,
+    request: m.BrokerHeartbeatRequest,
+    context: ControllerContext,
+    now_ms: int,
+) -> SlicedWork[m.BrokerHeartbeatResponse] | None:
+    """The same of one that begins a controlled shutdown or ends the fencing, where that moves many
+    partitions; None for all others. The answer comes when they have moved."""
+    broker_id, index = request.broker_id, state.index
+    broker = state.image.brokers.get(broker_id)
+    if broker is None or broker.epoch != request.broker_epoch:
+        return None
+    if not is_long(max(index.isr_count(broker_id), index.leaderless_count())):
+        return None
+    current, wanted = _next_state(state, request)
+    if current == wanted:
+        return None
+    if wanted == BrokerState.UNFENCED and is_long(index.leaderless_count()):
+        return _unfencing(state, request, context, now_ms)
+    if not is_long(index.isr_count(broker_id)):
+        return None
+    if wanted == BrokerState.CONTROLLED_SHUTDOWN:
+        return _shutting_down(state, request, context, now_ms)
+    return _fencing(state, request, context, now_ms) if wanted.is_fenced else None
+
+
+def _unfencing(
+    state: ControllerState,
+    request: m.BrokerHeartbeatRequest,
+    context: ControllerContext,
+    now_ms: int,
+) -> SlicedWork[m.BrokerHeartbeatResponse]:
+    first, left = sliced_elections.first_of(state.index.without_leader())
+    records, response = _heartbeat(state, request, context, now_ms, first)
+    yield records
+    yield from sliced_elections.unfencing(state, left)
+    return response
+
+
+def _shutting_down(
+    state: ControllerState,
+    request: m.BrokerHeartbeatRequest,
+    context: ControllerContext,
+    now_ms: int,
+) -> SlicedWork[m.BrokerHeartbeatResponse]:
+    broker_id, epoch = request.broker_id, request.broker_epoch
+    first, left = sliced_elections.first_of(state.index.in_isr(broker_id))
+    is_begun = state.heartbeats.is_shutting_down(broker_id)  # by another heartbeat, since
+    records, response = _heartbeat(state, request, context, now_ms, None if is_begun else first)
+    yield records
+    if is_begun:
+        return response
+    yield from sliced_elections.shutting_down(state, broker_id, epoch, left)
+    return response
+
+
+def _fencing(
+    state: ControllerState,
+    request: m.BrokerHeartbeatRequest,
+    context: ControllerContext,
+    now_ms: int,
+) -> SlicedWork[m.BrokerHeartbeatResponse]:
+    """The last slice decides what becomes of the broker, and of all that is left of it."""
+    broker_id, epoch = request.broker_id, request.broker_epoch
+    for keys in sliced_elections.all_but_last(state.index.in_isr(broker_id)):
+        state.check_epoch(broker_id, epoch)
+        yield sliced_elections.leave(state, broker_id, keys)
+    context.next_offset = state.image.offset + 1
+    records, response = _heartbeat(state, request, context, now_ms, None)
+    yield records
+    return response
+
+
+def _next_state(
+    state: ControllerState, request: m.BrokerHeartbeatRequest
+) -> tuple[BrokerState, BrokerState]:
+    registered_at = state.index.registration_offsets.get(request.broker_id, -1)
+    return state.heartbeats.next_state(
+        request.broker_id, request, registered_at, state.index.leads_any
+    )
+
+
+def _heartbeat(
+    state: ControllerState,
+    request: m.BrokerHeartbeatRequest,
+    context: ControllerContext,
+    now_ms: int,
+    first: list[PartitionKey] | None,
+) -> Result[m.BrokerHeartbeatResponse]:
+    """`first` are the partitions that an unfencing or a controlled shutdown begins with, None for
+    all of them."""
     broker_id = request.broker_id
     state.check_epoch(broker_id, request.broker_epoch)
     state.heartbeats.heard_of(broker_id, request.broker_epoch, now_ms)
     registered_at = state.index.registration_offsets.get(broker_id, -1)
-    current, wanted = state.heartbeats.next_state(
-        broker_id, request, registered_at, state.index.leads_any
-    )
+    current, wanted = _next_state(state, request)
     records: Records = []
     if current != wanted:
         if wanted.is_fenced:
             records += elections.fence(state, broker_id)
         elif wanted == BrokerState.UNFENCED:
-            records += elections.unfence(state, broker_id)
+            records += elections.unfence(state, broker_id, first)
         else:
-            records += elections.controlled_shutdown(state, broker_id)
+            records += elections.controlled_shutdown(state, broker_id, first)
     state.heartbeats.touch(broker_id, wanted.is_fenced, request.current_metadata_offset)
     if state.gates.directory_assignment:
         records += elections.directories_offline(state, broker_id, request.offline_log_dirs or [])
@@ -204,8 +298,9 @@ def heartbeat(
         state.heartbeats.end_session(broker_id)
     elif wanted == BrokerState.CONTROLLED_SHUTDOWN:
         # The broker may go once every other has read what moves its partitions.
-        first = state.image.offset + 1 if context.next_offset is None else context.next_offset
-        state.heartbeats.enter_controlled_shutdown(broker_id, first + len(records) - 1)
+        base = state.image.offset + 1 if context.next_offset is None else context.next_offset
+        last = base + len(records) - 1 if first is None else STILL_MOVING
+        state.heartbeats.enter_controlled_shutdown(broker_id, last)
     return records, m.BrokerHeartbeatResponse(
         is_caught_up=request.current_metadata_offset >= registered_at,
         is_fenced=wanted.is_fenced,
@@ -221,12 +316,21 @@ def unregister_broker(
 ) -> Result[m.UnregisterBrokerResponse]:
     """Answer an UnregisterBrokerRequest (version 0)."""
     if request.broker_id not in state.image.brokers:
-        raise KafkaError(
-            ErrorCode.BROKER_ID_NOT_REGISTERED,
-            f"Broker ID {request.broker_id} is not currently registered",
-        )
+        raise sliced_elections.not_registered(request.broker_id)
     records = elections.unregister(state, request.broker_id)
     return records, m.UnregisterBrokerResponse()
+
+
+def unregister_in_slices(
+    state: ControllerState,
+    request: m.UnregisterBrokerRequest,
+    context: ControllerContext,
+    now_ms: int,
+) -> SlicedWork[m.UnregisterBrokerResponse] | None:
+    """The same of a broker that is in many ISRs; None for all others."""
+    if not is_long(state.index.isr_count(request.broker_id)):
+        return None
+    return sliced_elections.unregistering(state, request.broker_id)
 
 
 def register_controller(

@@ -44,7 +44,10 @@ def create_topics(
 
 
 def create_in_slices(
-    state: ControllerState, request: m.CreateTopicsRequest, context: ControllerContext
+    state: ControllerState,
+    request: m.CreateTopicsRequest,
+    context: ControllerContext,
+    now_ms: int,
 ) -> SlicedWork[m.CreateTopicsResponse] | None:
     """The same of many partitions, topic by topic; None where it is small, or may be too large."""
     count = 0
@@ -349,7 +352,10 @@ def delete_topics(
 
 
 def delete_in_slices(
-    state: ControllerState, request: m.DeleteTopicsRequest, context: ControllerContext
+    state: ControllerState,
+    request: m.DeleteTopicsRequest,
+    context: ControllerContext,
+    now_ms: int,
 ) -> SlicedWork[m.DeleteTopicsResponse] | None:
     """The same of many topics; None where it is small, or may be too large."""
     count = len(request.topic_names or ()) + len(request.topics or ())
