@@ -8,7 +8,6 @@ codes.
 from __future__ import annotations
 
 import heapq
-from collections import deque
 from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import Protocol
@@ -48,9 +47,8 @@ from kwire.replica.state import (
     TruncateTo,
 )
 from kwire.replica.traffic import Traffic
-from kwire.replica.waiting import CommitCallback, SharedWrite, WriteWaiter
+from kwire.replica.waiting import CommitCallback, SharedWrite, UnseenBytes, WriteWaiter
 
-UNSEEN_MAX = 1000
 ANY_BYTES = 1 << 40
 
 
@@ -127,7 +125,7 @@ class Partition(HostedLog):
         self.now_ms: Callable[[], int] = _no_time
         self._commit_callbacks: list[CommitCallback] = []  # a heap
         self._commit_order = 0
-        self._unseen: deque[tuple[int, int]] | None = None  # (end offset, bytes) above the mark
+        self._unseen: UnseenBytes | None = None  # of most partitions it stays so: it is large
         self._awaited: Pending[None] | None = None  # the write that the last append waits for
         self._shared_writes: list[SharedWrite] = []  # under way; the newest is that one
 
@@ -297,12 +295,9 @@ class Partition(HostedLog):
 
     def _not_seen_yet(self, end: int, size_bytes: int) -> None:
         """Bytes that consumers will see once the high watermark has passed `end`."""
-        unseen = self._unseen
-        if unseen is None:  # of most partitions it stays so: a deque takes 600 bytes
-            unseen = self._unseen = deque()
-        if len(unseen) >= UNSEEN_MAX:
-            size_bytes += unseen.pop()[1]
-        unseen.append((end, size_bytes))
+        if self._unseen is None:
+            self._unseen = UnseenBytes()
+        self._unseen.add(end, size_bytes)
 
     def step(self, event: Event, size_bytes: int = 0) -> None:
         """Let the replica's state decide; `size_bytes` is what becomes visible by it."""
@@ -322,9 +317,8 @@ class Partition(HostedLog):
         if self.watchers:
             self.disturb()
         self.log.update_high_watermark(offset)
-        unseen = self._unseen
-        while unseen and unseen[0][0] <= offset:
-            size_bytes += unseen.popleft()[1]
+        if self._unseen is not None:
+            size_bytes += self._unseen.take_to(offset)
         callbacks = self._commit_callbacks
         while callbacks and callbacks[0].offset <= offset:
             heapq.heappop(callbacks).run(ErrorCode.NONE)

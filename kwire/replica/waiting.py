@@ -2,10 +2,37 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
 from kwire.protocol.errors import ErrorCode
+
+UNSEEN_MAX = 1000
+"""Appends that are kept apart; what comes behind is counted with the last of them."""
+
+
+class UnseenBytes:
+    """What was appended above the high watermark, and will be read once that has passed it."""
+
+    __slots__ = ("_appends",)
+
+    def __init__(self) -> None:
+        self._appends: deque[tuple[int, int]] = deque()  # (end offset, bytes)
+
+    def add(self, end: int, size_bytes: int) -> None:
+        """An append ends at `end`."""
+        if len(self._appends) >= UNSEEN_MAX:
+            size_bytes += self._appends.pop()[1]
+        self._appends.append((end, size_bytes))
+
+    def take_to(self, offset: int) -> int:
+        """The bytes of appends that end at `offset` or before it: they are seen from now on."""
+        appends = self._appends
+        size_bytes = 0
+        while appends and appends[0][0] <= offset:
+            size_bytes += appends.popleft()[1]
+        return size_bytes
 
 
 class CommitCallback:

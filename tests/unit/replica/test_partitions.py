@@ -15,8 +15,7 @@ from kwire.log.types import Isolation
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records import Codec, Record, build_batch
-from kwire.replica import manager
-from kwire.replica import partition as partition_module
+from kwire.replica import manager, waiting
 from kwire.replica.partition import Partition
 from kwire.replica.reading import ReadLimits, ReadResult
 from kwire.replica.state import FollowerFetched
@@ -331,7 +330,7 @@ def test_consumers_are_told_of_what_a_move_of_the_mark_shows(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And of all of it in the end, however many appends there are above the mark."""
-    monkeypatch.setattr(partition_module, "UNSEEN_MAX", 3)
+    monkeypatch.setattr(waiting, "UNSEEN_MAX", 3)
     world.create([1, 2])
     sizes = []
     for _ in range(5):
