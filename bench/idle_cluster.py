@@ -12,10 +12,12 @@ topics of at most 100 partitions with three replicas. Told of each number of par
                 have taken a record (acks=all); all were read; CPU of the others until then
                 and some seconds more; the longest round trip of an ApiVersions request; with
                 `--load N` the longest time that a record waited for its acknowledgement while N
-                a second were sent over all partitions (librdkafka)
+                a second were sent over all partitions (librdkafka), before the end and after it
 
 `--turns` runs the nodes on asyncio's loop and tells the longest turns of it after each end, in
-processor time. `--profile` writes what the nodes do while idle and after an end (needs py-spy).
+processor time. `--autogroup N` sets the nice value of each node's session, and the bench's own, on
+a machine that others use: what waits for a core is then told from what waits for the broker.
+`--profile` writes what the nodes do while idle and after an end (needs py-spy).
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ import os
 import pathlib
 import shutil
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -46,6 +49,7 @@ TOPIC_PARTITIONS = 100
 TIMEOUT_S = 120.0
 SETTLE_S = 10.0
 AFTER_S = 10.0
+LOADED_S = 10.0  # until each partition has had the first record of its epoch
 POLL_S = 0.01
 ASKED_AT_ONCE = 500
 FETCH_VERSION = 12
@@ -379,6 +383,10 @@ def end_of_a_node(
     load = Load(cluster, keys, options.load) if options.load else None
     if load is not None:
         time.sleep(5)
+    if options.autogroup is not None:
+        for pid in (os.getpid(), *(cluster.pid(node) for node in NODES)):
+            pathlib.Path(f"/proc/{pid}/autogroup").write_text(str(options.autogroup))
+        time.sleep(LOADED_S)
     watcher = Watcher(cluster, victim, keys)
     watcher.before()
     others = {node: cluster.pid(node) for node in NODES if node != victim}
@@ -414,9 +422,12 @@ def end_of_a_node(
     if load is not None:
         load.close()
         waits = [answered - sent for sent, answered in load.waits if answered >= began]
+        usual = [
+            answered - sent for sent, answered in load.waits if began - AFTER_S / 2 < sent < began
+        ]
         print(
             f"    load: {len(load.waits):,} records, {load.failed} failed, a record waits "
-            f"{max(waits):.2f} s at most",
+            f"{max(waits):.2f} s at most, before the end {statistics.median(usual):.2f} s",
             flush=True,
         )
     for node in others if options.turns else ():
@@ -442,6 +453,7 @@ def main() -> int:
     parser.add_argument("--controller", action="store_true", help="end the active controller")
     parser.add_argument("--only-led", action="store_true", help="write and read nothing")
     parser.add_argument("--load", type=int, default=0, metavar="N")
+    parser.add_argument("--autogroup", type=int, metavar="N")
     parser.add_argument("--turns", action="store_true")
     parser.add_argument("--trace", action="store_true", help="print what the nodes log meanwhile")
     parser.add_argument("--profile", type=pathlib.Path)

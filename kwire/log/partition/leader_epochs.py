@@ -21,17 +21,23 @@ UNDEFINED_OFFSET = -1
 
 
 class LeaderEpochs:
-    """The ascending (epoch, start offset) entries of a log; `save` is called at each change.
+    """The ascending (epoch, start offset) entries of a log; `save` is called at each change, but
+    `added` where one came behind those there are.
 
     An epoch that begins at the log's end may wait for its first batch to be saved: a start would
     give it up anyhow, and a node becomes leader of all its partitions at once. `latest_saved` is
     the latest epoch that does not wait.
     """
 
-    def __init__(self, save: Callable[[bytes], None] | None = None) -> None:
+    def __init__(
+        self,
+        save: Callable[[bytes], None] | None = None,
+        added: Callable[[], bool] | None = None,
+    ) -> None:
         self.entries: list[tuple[int, int]] = []
         self.latest_saved = UNDEFINED_EPOCH
         self._save = save
+        self._added = added  # whether the entry may be saved later
 
     @property
     def latest(self) -> int:
@@ -48,13 +54,15 @@ class LeaderEpochs:
         entries = self.entries
         if entries and entries[-1][0] == epoch and entries[-1][1] <= start_offset:
             if is_saved and self.latest_saved < epoch:
-                self._changed()
+                self._has_more()
             return False
         kept = [e for e in entries if e[0] < epoch and e[1] < start_offset]
         self.entries = [*kept, (epoch, start_offset)]
         # Where saved entries went, this is more than one more.
-        if is_saved or (kept[-1][0] if kept else UNDEFINED_EPOCH) != self.latest_saved:
+        if (kept[-1][0] if kept else UNDEFINED_EPOCH) != self.latest_saved:
             self._changed()
+        elif is_saved:
+            self._has_more()
         return True
 
     def observe(self, epoch: int, offset: int) -> None:
@@ -137,6 +145,12 @@ class LeaderEpochs:
         lines = ["0", str(len(self.entries)), *(f"{e} {o}" for e, o in self.entries), ""]
         return "\n".join(lines).encode()
 
+    def _has_more(self) -> None:
+        """Those that were saved, or are to be, and behind them the latest."""
+        if self._added is None or not self._added():
+            self._changed()
+        self.latest_saved = self.latest
+
     def _changed(self) -> None:
         self.latest_saved = self.latest
         if self._save is not None:
@@ -145,14 +159,19 @@ class LeaderEpochs:
 
 class EpochFile:
     """The epochs of a log, and the file that holds them. `on_error` hears when it cannot be
-    written. `content` is what the file holds, None while that is not known."""
+    written. `content` is what the file holds, None while that is not known or less than there is.
+
+    A new leader of thousands of partitions replaces no file at the first batch of each: an epoch
+    that comes behind those in the file is written with the next sync, or at the end (ADR 3).
+    """
 
     __slots__ = (
         "_directory",
         "_files",
-        "_is_unsaved",
+        "_is_there",
         "content",
         "epochs",
+        "is_unsaved",
         "is_unsynced",
         "on_error",
     )
@@ -160,8 +179,9 @@ class EpochFile:
     def __init__(self, files: Files, directory: str) -> None:
         self._files = files
         self._directory = directory
-        self.epochs = LeaderEpochs(self._save)
-        self._is_unsaved = False
+        self.epochs = LeaderEpochs(self._save, self._save_later)
+        self._is_there = False  # a file that recovery can build on
+        self.is_unsaved = False
         self.content: bytes | None = None
         self.is_unsynced = False
         self.on_error: Callable[[OSError], None] | None = None
@@ -175,11 +195,13 @@ class EpochFile:
         content = self._files.read_file(self.path)
         self.epochs.load(parse_epochs(content))
         self.content = content
+        self._is_there = True
 
     def put_back(self, content: bytes, entries: Sequence[tuple[int, int]]) -> None:
         """As `load`, of what is known to be in the file, and what that says."""
         self.epochs.load(list(entries))
         self.content = content
+        self._is_there = True
 
     def relocate(self, directory: str) -> None:
         """The directory was renamed."""
@@ -188,23 +210,35 @@ class EpochFile:
     def take_back(self, end_offset: int, led_epoch: int) -> None:
         """As `LeaderEpochs.take_back`; the file is written when there is room (`save_missing`)."""
         if self.epochs.take_back(end_offset, led_epoch):
-            self._is_unsaved = True
+            self.is_unsaved = True
 
     def save_missing(self) -> None:
-        """Write what the file could not be given. Raises OSError."""
-        if self._is_unsaved:
+        """Write what the file was not given yet, or could not be. Raises OSError."""
+        if self.is_unsaved:
             self._write(self.epochs.encode())
 
     def save_first(self) -> None:
-        """Write the file where there is none yet."""
-        if not self._files.exists(self.path):
+        """Write the file where there is none yet, or what it was not given."""
+        if self.is_unsaved or not self._files.exists(self.path):
             self._save(self.epochs.encode())
+
+    def save_waiting(self) -> None:
+        """Write what the file was not given; `on_error` hears where that fails."""
+        if self.is_unsaved:
+            self._save(self.epochs.encode())
+
+    def _save_later(self) -> bool:
+        """Whether the file may wait: recovery finds in the batches what it lacks at its end."""
+        if self._is_there:
+            self.is_unsaved = self.is_unsynced = True
+            self.content = None
+        return self._is_there
 
     def _save(self, data: bytes) -> None:
         try:
             self._write(data)
         except OSError as error:
-            self._is_unsaved = True
+            self.is_unsaved = True
             if self.on_error is not None:
                 self.on_error(kept(error))
 
@@ -213,7 +247,8 @@ class EpochFile:
         self.content = None
         write_atomically(self._files, self.path, data, sync=False)
         self.content = data
-        self._is_unsaved = False
+        self._is_there = True
+        self.is_unsaved = False
 
 
 def parse_epochs(data: bytes) -> list[tuple[int, int]]:

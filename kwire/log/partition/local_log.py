@@ -241,8 +241,12 @@ class LocalLog:
     # -- durability ---------------------------------------------------------------------------
 
     def sync_request(self, offset: int) -> SyncRequest:
-        """What has to be synced so that everything below `offset` is durable, epochs included."""
+        """What has to be synced so that everything below `offset` is durable, epochs included.
+
+        Where the epochs cannot be written (`is_unsaved`) the recovery point has to stay.
+        """
         request = SyncRequest()
+        self.epoch_file.save_waiting()
         if self.recovery_point < offset:
             for segment in self.segments.starting_at(self.recovery_point):
                 if segment.base_offset < offset:
@@ -252,10 +256,11 @@ class LocalLog:
                 segment.add_to_sync(request)
         self.unsynced_segments = []
         # Epochs that begin at the log's end are given up by the next start anyhow.
-        epochs = self.epoch_file.epochs.entries
-        if self.epoch_file.is_unsynced and epochs and epochs[0][1] < offset:
-            self.epoch_file.is_unsynced = False
-            request.paths.append(self.epoch_file.path)
+        file = self.epoch_file
+        epochs = file.epochs.entries
+        if file.is_unsynced and not file.is_unsaved and epochs and epochs[0][1] < offset:
+            file.is_unsynced = False
+            request.paths.append(file.path)
             self.has_new_files = True
         if self.has_new_files:
             self.has_new_files = False
@@ -269,14 +274,14 @@ class LocalLog:
             result.complete(None)
             return result
         request = self.sync_request(offset)
-        truncations = self.truncations
+        truncations, has_epochs = self.truncations, not self.epoch_file.is_unsaved
 
         def synced(done: Pending[None]) -> None:
             error = done.error()
             if error is not None:
                 result.fail(self.sync_failed(error))
                 return
-            if truncations == self.truncations:
+            if has_epochs and truncations == self.truncations:
                 durable = min(offset, self.written_offset)
                 self.move_recovery_point(max(self.recovery_point, durable))
             self.last_flush_ms = self.clock.wall_ms()
@@ -301,7 +306,8 @@ class LocalLog:
             self.unsynced_segments = unsynced
             self.has_new_files = self.epoch_file.is_unsynced = True
             raise
-        self.move_recovery_point(self.written_offset)
+        if not self.epoch_file.is_unsaved:
+            self.move_recovery_point(self.written_offset)
 
     def move_recovery_point(self, offset: int) -> None:
         """Everything below `offset` is durable."""
