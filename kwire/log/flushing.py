@@ -87,8 +87,11 @@ class Flusher:
         """How long the last rounds took; only metrics read it."""
 
     def end(self) -> Pending[None]:
-        """Done when all that is asked for has ended; what cannot be begun now has failed then."""
+        """Done when all that is asked for has ended; what cannot be begun in about a second, while
+        others let go of what they have, has failed then."""
         self._is_ending = True
+        for round_ in self._rounds:
+            round_.again_ms = AGAIN_MS
         return self.request(SyncRequest())
 
     def retire(self, handle: int) -> None:
@@ -167,7 +170,8 @@ class Flusher:
 
         One that was not begun for want of something is tried again: nothing of it was lost.
         """
-        if isinstance(error, NotBegunError) and not self._is_ending and self.error is None:
+        may_wait = not self._is_ending or round_.again_ms < AGAIN_MS_MAX
+        if isinstance(error, NotBegunError) and may_wait and self.error is None:
             delay_ms, round_.again_ms = round_.again_ms, min(2 * round_.again_ms, AGAIN_MS_MAX)
             self._scheduler.call_later(delay_ms, lambda: self._begin(round_))
             return
