@@ -259,11 +259,12 @@ class SystemFiles:
                 raise IrregularFileError(path)
             if status.st_size > WHOLE_BYTES_MAX:
                 raise OversizedError(path, status.st_size)
-            parts = []
+            parts, size_bytes = [], 0
             while part := os.read(handle, status.st_size + 1):
                 parts.append(part)
-                if len(part) <= status.st_size:
-                    break  # of a plain file less than was asked for is its end
+                size_bytes += len(part)
+                if size_bytes == status.st_size:
+                    break  # more was asked for; a read may also be short before the end
             return b"".join(parts)
         finally:
             os.close(handle)

@@ -9,16 +9,20 @@ report an error to one of two syncs of a file only. The log directory goes offli
 
 from __future__ import annotations
 
+import errno
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from kwire.clock import ticks_ns
 from kwire.kept_errors import anew
 from kwire.log.files import DESCRIPTORS, Files, NotBegunError, passes
 from kwire.log.scheduling import ImmediateScheduler, Scheduler
 from kwire.pending import Pending, gather
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 PARALLEL_SYNCS_MIN = 64
 SYNC_THREADS = 16
@@ -87,8 +91,11 @@ class Flusher:
         """How long the last rounds took; only metrics read it."""
 
     def end(self) -> Pending[None]:
-        """Done when all that is asked for has ended; what cannot be begun now has failed then."""
+        """Done when all that is asked for has ended; what cannot be begun in about a second, while
+        others let go of what they have, has failed then."""
         self._is_ending = True
+        for round_ in self._rounds:
+            round_.again_ms = AGAIN_MS
         return self.request(SyncRequest())
 
     def retire(self, handle: int) -> None:
@@ -167,7 +174,8 @@ class Flusher:
 
         One that was not begun for want of something is tried again: nothing of it was lost.
         """
-        if isinstance(error, NotBegunError) and not self._is_ending and self.error is None:
+        may_wait = not self._is_ending or round_.again_ms < AGAIN_MS_MAX
+        if isinstance(error, NotBegunError) and may_wait and self.error is None:
             delay_ms, round_.again_ms = round_.again_ms, min(2 * round_.again_ms, AGAIN_MS_MAX)
             self._scheduler.call_later(delay_ms, lambda: self._begin(round_))
             return
@@ -187,7 +195,7 @@ class Flusher:
 
 def sync_files(files: Files, request: SyncRequest) -> None:
     """Sync everything asked for; raises the OSError of the first that fails, NotBegunError
-    where none failed but some could not be opened for the moment.
+    where none failed but some could not be opened, or no thread be started, for the moment.
 
     Many files are synced by many threads where the files allow it: the file system's journal takes
     along what waits for it at the same moment (2,500 files of 500 partitions: 0.3 s instead of 8).
@@ -211,10 +219,18 @@ def sync_files(files: Files, request: SyncRequest) -> None:
 
     with ThreadPoolExecutor(SYNC_THREADS, thread_name_prefix="kwire-sync-many") as threads:
         failed: Exception | None = None
+        handed: list[Future[Exception | None]] = []
         for stage in (jobs, entries):
             row = min(SYNCS_IN_A_ROW_MAX, 1 + len(stage) // (4 * SYNC_THREADS))
-            rows = [stage[at : at + row] for at in range(0, len(stage), row)]
-            for synced in [threads.submit(_sync_some, each) for each in rows]:
+            begun, handed = handed, []
+            try:
+                for at in range(0, len(stage), row):
+                    handed.append(threads.submit(_sync_some, stage[at : at + row]))
+            except RuntimeError as error:  # no thread can be started
+                # If there is one, it makes the last syncs, and nobody hears what becomes of them.
+                none_begun = NotBegunError if not begun and not handed else OSError
+                raise none_begun(errno.EAGAIN, f"{error} for syncs") from None
+            for synced in handed:
                 found = synced.exception()
                 if found is not None:  # none of an Exception: those are the result
                     raise anew(found)

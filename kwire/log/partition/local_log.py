@@ -138,7 +138,11 @@ class LocalLog:
         self.has_new_files = True
         self.add(segment)
         if self.config.preallocate:
-            segment.preallocate(self.config.segment_bytes)
+            try:
+                segment.preallocate(self.config.segment_bytes)
+            except OSError:
+                segment.close()
+                raise
 
     def add_empty(self, base_offset: int) -> Segment:
         """Make a segment part of the log whose files are made by `create` then."""

@@ -124,6 +124,41 @@ def test_a_file_is_closed_when_no_round_may_sync_it() -> None:
     assert world.closed == [1, 2, 3], "a busy disk never closes anything"
 
 
+@pytest.mark.parametrize("comes_back", [True, False])
+@pytest.mark.parametrize("is_late", [True, False])
+def test_a_round_that_cannot_be_begun_at_the_end_is_tried_again_for_a_while(
+    comes_back: bool, is_late: bool
+) -> None:
+    """Connections that are closed at a stop give their descriptors back in the next turns: the
+    directory went offline for a lack that was over then."""
+    world = Syncing()
+    short = NotBegunError(errno.EMFILE, "no descriptor")
+    asked = world.ask(7)
+    if is_late:  # it has waited long by now
+        for _ in range(10):
+            world.syncs.begun[-1][1].fail(short)
+            world.scheduler.advance(1000)
+    ended = world.flusher.end()
+    world.syncs.begun[-1][1].fail(short)
+    assert not asked.done
+    if comes_back:
+        world.scheduler.advance(1000)
+        world.syncs.begun[-1][1].complete(None)
+        world.scheduler.turn()
+        assert asked.error() is None
+        assert ended.error() is None
+        return
+    began_ms = world.scheduler.now_ms
+    while not asked.done:
+        world.scheduler.advance(100)
+        if not world.syncs.begun[-1][1].done:
+            world.syncs.begun[-1][1].fail(short)
+        assert world.scheduler.now_ms < began_ms + 10_000, "a stop waits for ever"
+    assert asked.error() is short
+    world.scheduler.turn()
+    assert ended.error() is short
+
+
 def test_directories_are_part_of_the_round() -> None:
     world = Syncing()
     world.disk.make_directory("/data")

@@ -82,6 +82,34 @@ def test_nothing_of_a_new_log_is_open_and_no_object_of_it_has_a_dict() -> None:
     assert not hasattr(log, "__dict__")
 
 
+def test_a_new_log_that_has_no_room_for_its_first_segment_keeps_no_file_open() -> None:
+    """A preallocated log that could not be made on a full disk cost a descriptor."""
+    node = Node()
+    node.configs["topic"] = LogConfig(preallocate=True)
+    handles: list[int] = []
+    inner_open, inner_close = node.disk.open, node.disk.close
+
+    def opened(path: str, **options: Any) -> int:
+        handles.append(handle := inner_open(path, **options))
+        return handle
+
+    def closed(handle: int) -> None:
+        handles.remove(handle)
+        inner_close(handle)
+
+    def full(handle: int, position: int, size_bytes: int) -> bool:
+        raise OSError(errno.ENOSPC, "no space left")
+
+    node.disk.open, node.disk.close = opened, closed  # type: ignore[method-assign]
+    node.disk.allocate = full  # type: ignore[method-assign]
+    with pytest.raises(KafkaError, match="no space left"):
+        node.manager.create("topic", 0, TOPIC_ID)
+    node.scheduler.turn()
+    assert handles == []
+    node.manager.create("topic", 0, TOPIC_ID)  # in what is there, which reserves nothing
+    node.append("topic", 0, 3)
+
+
 @pytest.mark.parametrize("failing", range(5))
 def test_a_log_that_could_not_be_made_is_made_in_what_is_there(failing: int) -> None:
     node = Node()

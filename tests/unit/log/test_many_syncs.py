@@ -10,7 +10,7 @@ import threading
 import pytest
 
 from kwire.log import flushing
-from kwire.log.files import SystemFiles
+from kwire.log.files import NotBegunError, SystemFiles
 from kwire.log.flushing import SyncRequest, sync_files
 
 
@@ -22,7 +22,8 @@ class Recording(SystemFiles):
         self.names: dict[int, str] = {}
         self.synced: list[str] = []
         self.failing = ""
-        self.meeting: threading.Barrier | None = None
+        self.meeting: threading.Barrier | threading.Event | None = None
+        self._met = threading.local()
 
     def open(self, path: str, *, create: bool = False, writable: bool = True) -> int:
         handle = super().open(path, create=create, writable=writable)
@@ -30,8 +31,9 @@ class Recording(SystemFiles):
         return handle
 
     def fdatasync(self, handle: int) -> None:
-        if self.meeting is not None:
-            self.meeting.wait(30)
+        if self.meeting is not None and not hasattr(self._met, "others"):
+            self.meeting.wait(30)  # once: of what is left at the end a thread may have no share
+            self._met.others = True
         path = self.names[handle]
         self.synced.append(path)
         if path == self.failing:
@@ -84,3 +86,27 @@ def test_the_first_failure_is_told_and_no_directory_is_synced(
     with pytest.raises(OSError, match="broken"):
         sync_files(files, request)
     assert not set(files.synced) & set(request.directories)
+
+
+@pytest.mark.parametrize(("threads", "is_tried_again"), [(0, True), (1, False)])
+def test_without_threads_for_syncs_there_is_an_error_of_files(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, threads: int, is_tried_again: bool
+) -> None:
+    """A stop ended by "can't start new thread" with the other log directories still open. Where
+    one thread was there, something may have failed that nobody hears of."""
+    files, begin, begun = Recording(), threading.Thread.start, []
+    refused = threading.Event()
+
+    def start(thread: threading.Thread) -> None:
+        if len(begun) == threads:
+            refused.set()
+            raise RuntimeError("can't start new thread")
+        begun.append(thread)
+        begin(thread)
+
+    request = many(tmp_path, 100)
+    monkeypatch.setattr(threading.Thread, "start", start)
+    files.meeting = refused  # one whose first sync is over would be given the others too
+    with pytest.raises(OSError, match="can't start new thread") as caught:
+        sync_files(files, request)
+    assert isinstance(caught.value, NotBegunError) == is_tried_again

@@ -16,6 +16,7 @@ from kwire.clock import SeededRandom, SystemClock
 from kwire.log.directories.checkpoint_format import parse_checkpoint
 from kwire.log.directories.directory import LogDirectoryError
 from kwire.log.directories.manager import LogManager
+from kwire.log.files import SystemFiles
 from kwire.log.partition.config import LogConfig
 from tests.support.logs import client_batch, read_all
 
@@ -137,3 +138,20 @@ def test_in_place_of_what_cannot_be_made_anew_they_are_refused_in_one_line(
     with pytest.raises(LogDirectoryError, match=name) as caught:
         _start(tmp_path)
     assert "\n" not in str(caught.value)
+
+
+def test_a_file_that_is_read_in_pieces_is_read_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """File systems of a network or of a process answer a read with less before the end, too."""
+    path = tmp_path / "file"
+    path.write_bytes(bytes(range(100)))
+    read, sizes = os.read, []
+
+    def short(handle: int, size_bytes: int) -> bytes:
+        sizes.append(size_bytes)
+        return read(handle, min(size_bytes, 30))
+
+    monkeypatch.setattr(os, "read", short)
+    assert SystemFiles().read_file(str(path)) == bytes(range(100))
+    assert len(sizes) == 4, "the end is known by the size"

@@ -61,6 +61,35 @@ def test_alone_the_high_watermark_is_the_log_end() -> None:
     assert state.high_watermark == 10
 
 
+@settings(max_examples=200, deadline=None)
+@given(
+    st.integers(1, 3),
+    st.lists(
+        st.tuples(
+            st.sampled_from((LogEndMoved, LogRestarted, MinIsrChanged, Assigned)), st.integers(0, 9)
+        ),
+        max_size=12,
+    ),
+)
+def test_a_write_of_the_only_replica_is_the_event_of_one(
+    min_isr: int, told: list[tuple[type, int]]
+) -> None:
+    """The short way of every write, beside the event that it stands for."""
+    short, general = leader(min_isr, replicas=(1,)), leader(min_isr, replicas=(1,))
+    for at, (kind, number) in enumerate(told):
+        if kind is LogEndMoved:
+            moved = general.step(LogEndMoved(number), 0)
+            assert moved == [AdvanceHighWatermark(number)] * short.end_moved_alone(number)
+        else:
+            event = (
+                kind(number)
+                if kind is not Assigned
+                else assigned(epoch=at, partition_epoch=at, replicas=(1,), end=number)
+            )
+            assert short.step(event, 0) == general.step(event, 0)
+        assert short == general
+
+
 def test_a_restarted_leader_alone_has_everything_committed() -> None:
     state = ReplicaState(1)
     effects = state.step(assigned(replicas=(1,), end=7), 0)
