@@ -20,6 +20,7 @@ class PublishedMetadata:
         "_controller_listeners",
         "_kraft_version",
         "cluster_id",
+        "complete",
         "image",
         "takes_telemetry",
     )
@@ -37,11 +38,18 @@ class PublishedMetadata:
         self._kraft_version = kraft_version
         self.takes_telemetry: Callable[[], bool] = lambda: False
         """Whether anybody reads what clients send of themselves, once the listeners serve."""
+        self.complete: Callable[[], tuple[int, int] | None] = lambda: None
+        """See `RaftDriver.complete`."""
         self._apis: dict[str, list[tuple[int, int, int]]] = {}
 
     def has_other_brokers(self) -> bool:
         """Whether others can take over what this broker cannot write."""
         return len(self.image.brokers) > 1
+
+    def has_all_of(self, now_ms: int) -> bool:
+        """Whether `image` has all that was committed at this time of the loop."""
+        complete = self.complete()
+        return complete is not None and complete[1] >= now_ms and self.image.offset + 1 >= complete[0]
 
     def address_of(self, broker_id: int) -> tuple[str, int] | None:
         """Where a broker is reached by other brokers."""
