@@ -49,7 +49,9 @@ class PublishedMetadata:
     def has_all_of(self, now_ms: int) -> bool:
         """Whether `image` has all that was committed at this time of the loop."""
         complete = self.complete()
-        return complete is not None and complete[1] >= now_ms and self.image.offset + 1 >= complete[0]
+        return (
+            complete is not None and complete[1] >= now_ms and self.image.offset + 1 >= complete[0]
+        )
 
     def address_of(self, broker_id: int) -> tuple[str, int] | None:
         """Where a broker is reached by other brokers."""

@@ -1,0 +1,25 @@
+"""What is published has all that was committed at a time: when the quorum's leader said so later."""
+
+from __future__ import annotations
+
+import pytest
+
+from kwire.node.published import PublishedMetadata
+
+
+@pytest.mark.parametrize(
+    ("complete", "has_all"),
+    [
+        (None, False),
+        ((8, 99), False),  # the answer is older
+        ((9, 100), False),  # not published yet
+        ((8, 100), True),
+        ((5, 200), True),
+    ],
+)
+def test_it_has_all_of_a_time(complete: tuple[int, int] | None, has_all: bool) -> None:
+    published = PublishedMetadata("internal", (), lambda: 1)
+    assert not published.has_all_of(100), "nobody has said"
+    published.image.offset = 7
+    published.complete = lambda: complete
+    assert published.has_all_of(100) == has_all
