@@ -5,8 +5,9 @@ its end, or led by another broker, that walk is lost. So a load begins two walks
 this broker has seen go, and, once the metadata here has all that any coordinator of the shard can
 have known before, over what is of no topic that there is. Not before: the last coordinator may have
 known a topic that this broker is yet to hear of. So the leader of the quorum has to tell, after the
-load, how far the metadata goes, and that has to be published here. Apache Kafka 4.4 does neither: there they
-stay until offsets.retention.minutes is over, and nobody is told of them who asks by a topic's id.
+load, how far the metadata goes, and that has to be published here. Apache Kafka 4.4 does neither:
+there they stay until offsets.retention.minutes is over, and nobody is told of them who asks by a
+topic's id.
 """
 
 from __future__ import annotations

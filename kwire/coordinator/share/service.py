@@ -70,8 +70,9 @@ class ShareCoordinator:
     """The share partitions whose key falls on a partition that this broker leads.
 
     `partition_count()` is that of `__share_group_state`, `partitions_of(topic_id)` that of a topic
-    or None, `has_all_of(now_ms)` whether it has what was committed then; `delete_records(partition, offset)` moves the start of a partition of the state's
-    topic; `is_enabled()` says whether the cluster has share groups (share.version).
+    or None, `has_all_of(now_ms)` whether it has what was committed then;
+    `delete_records(partition, offset)` moves the start of a partition of the state's topic;
+    `is_enabled()` says whether the cluster has share groups (share.version).
     """
 
     def __init__(

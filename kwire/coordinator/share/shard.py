@@ -4,8 +4,8 @@ Hard state, changed by `replay` alone: the state of each share partition; the ep
 which only rise until the share partition is deleted (a state has the leader epoch of its last
 record, which may be lower); how many updates there are since its last snapshot; and where that
 snapshot stands in the log, by which `last_redundant_offset` knows what may be deleted. Soft state
-is which topics the metadata did not have when it was asked last (`missing`, at `missing_ms`): what becomes due over
-time is asked for by the service. Source: KIP-932; measured on Apache Kafka 4.4.
+is which topics the metadata did not have when it was asked last (`missing`, at `missing_ms`): what
+becomes due over time is asked for by the service. Source: KIP-932; measured on Apache Kafka 4.4.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is published has all that was committed at a time: when the quorum's leader said so later."""
+"""Whether what is published has all of a time: the quorum's leader has to say so later."""
 
 from __future__ import annotations
 
