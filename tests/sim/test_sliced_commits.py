@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from kwire.api import offset_commit
+from kwire.api.shared import commits_in_slices
 from kwire.coordinator.group.made_offsets import MadeOffsets
-from tests.sim.slices import Fault
 from tests.sim.sliced_commits import CommitHistory
+from tests.sim.slices import Fault
 from tests.support.effort import seeds
 
 SEEDS_OF_A_MUTATION = 10
@@ -37,7 +38,7 @@ def test_commits_in_slices_keep_every_promise() -> None:
 
 def does_not_look_again(patch: pytest.MonkeyPatch) -> None:
     """What is made is committed, also for a topic that has gone meanwhile."""
-    original = offset_commit.commit_in_slices
+    original = commits_in_slices.commit_in_slices
 
     def commit_in_slices(context: Any, topics: Any, made: Any, decide: Any, _: Any) -> Any:
         return original(context, topics, made, decide, decide)
@@ -47,7 +48,7 @@ def does_not_look_again(patch: pytest.MonkeyPatch) -> None:
 
 def is_overtaken(patch: pytest.MonkeyPatch) -> None:
     """The connection's next request starts at once."""
-    original = offset_commit.commit_in_slices
+    original = commits_in_slices.commit_in_slices
 
     def commit_in_slices(context: Any, *given: Any) -> Any:
         context.let_next_start()
