@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from kwire.node.published import PublishedMetadata
@@ -18,8 +20,7 @@ from kwire.node.published import PublishedMetadata
     ],
 )
 def test_it_has_all_of_a_time(complete: tuple[int, int] | None, has_all: bool) -> None:
-    published = PublishedMetadata("internal", (), lambda: 1)
-    assert not published.has_all_of(100), "nobody has said"
+    quorum = SimpleNamespace(kraft_version=1, complete=complete)
+    published = PublishedMetadata("internal", (), lambda: quorum)
     published.image.offset = 7
-    published.complete = lambda: complete
     assert published.has_all_of(100) == has_all
