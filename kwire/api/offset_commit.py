@@ -64,16 +64,6 @@ def handle(
     return commit_in_slices(context, request.topics, made, decide, ask_again)
 
 
-def _decided(
-    context: RequestContext, sorter: Sorter, answer: Answer[m.OffsetCommitResponse]
-) -> Answer[m.OffsetCommitResponse]:
-    # What the commit does is done: the connection's next request, if it has sent one, sees it.
-    context.let_next_start()
-    if not sorter.refused_any:
-        return answer
-    return convert_all(as_pending(answer), lambda done: _merged(sorter, done.result()))
-
-
 def error_response(context: RequestContext, error: KafkaError) -> m.OffsetCommitResponse:
     """No topics: the request is not at hand any more."""
     return m.OffsetCommitResponse(topics=[])
@@ -84,6 +74,16 @@ def denied_response(
 ) -> m.OffsetCommitResponse:
     """The code at every partition."""
     return offset_commit_error(request, error.code)
+
+
+def _decided(
+    context: RequestContext, sorter: Sorter, answer: Answer[m.OffsetCommitResponse]
+) -> Answer[m.OffsetCommitResponse]:
+    # What the commit does is done: the connection's next request, if it has sent one, sees it.
+    context.let_next_start()
+    if not sorter.refused_any:
+        return answer
+    return convert_all(as_pending(answer), lambda done: _merged(sorter, done.result()))
 
 
 def _refusal(topic: Asked, indexes: list[int], code: ErrorCode) -> Refused:
