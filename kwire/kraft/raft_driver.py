@@ -174,6 +174,16 @@ class RaftDriver:
         return self.raft.epoch
 
     @property
+    def complete(self) -> tuple[int, int] | None:
+        """(offset, time of the loop in ms): all that was committed then is in front of the offset,
+        if who led the quorum by its own account did lead it. None before a leader has said."""
+        leader = self.raft.leader()
+        if leader is None:
+            return self.raft.complete
+        offset = leader.high_watermark
+        return None if offset is None else (offset, self.now_ms)
+
+    @property
     def is_active(self) -> bool:
         """Whether this node's controller serves."""
         return self.runner is not None and self.runner.is_active

@@ -214,7 +214,7 @@ class Coordinators:
                 migration_policy=config["group.consumer.migration.policy"].lower(),
                 has_authorizer=bool(config["authorizer.class.name"]),
             ),
-            topics=PublishedTopics(lambda: self._metadata.image),
+            topics=PublishedTopics(self._metadata),
             worker=self._worker(),
             group_config=self._group_configs.value,
             share_settings=ShareGroupSettings(
@@ -282,6 +282,7 @@ class Coordinators:
                 SHARE_GROUP_STATE, "share.coordinator.state.topic.num.partitions"
             ),
             partitions_of=self._partitions_of,
+            has_all_of=self._metadata.has_all_of,
             partition_log=PartitionCoordinatorLog(SHARE_GROUP_STATE, self._replicas, self._clock),
             delete_records=self._delete_share_records,
             is_enabled=lambda: self._metadata.image.features.finalized.get("share.version", 0) >= 1,

@@ -216,6 +216,11 @@ class MetadataQuorum:
         return "" if self.driver is None else self.driver.waits_for
 
     @property
+    def complete(self) -> tuple[int, int] | None:
+        """See `RaftDriver.complete`."""
+        return None if self.driver is None else self.driver.complete
+
+    @property
     def kraft_version(self) -> int:
         return self._opened.raft.voters.level
 

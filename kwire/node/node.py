@@ -328,7 +328,7 @@ class Node:
 
     def _make_published(self) -> PublishedMetadata:
         names = self.config.inter_broker_listener_name(), self.config.controller_listener_names()
-        return PublishedMetadata(*names, lambda: self.metadata.kraft_version)
+        return PublishedMetadata(*names, lambda: self.metadata)
 
     def _subscribe(self) -> None:
         """Who hears of committed metadata, in the order in which the parts depend on each other."""

@@ -71,7 +71,7 @@ class TopicSorter(Generic[AskedT, AnswerT]):
         merged = dict(self._refused)
         for topic in topics:
             key = self._key(topic)
-            if key in self._refused:
+            if key in merged:
                 merged[key].partitions += topic.partitions
             else:
                 merged[key] = topic

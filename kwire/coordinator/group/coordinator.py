@@ -542,3 +542,6 @@ class NoTopics:
 
     def version(self) -> int:
         return 0
+
+    def has_all_of(self, now_ms: int) -> bool:
+        return False

@@ -2,10 +2,12 @@
 
 Offsets go in the walk that a deletion begins (`expiry.py`); where the shard is loaded anew before
 its end, or led by another broker, that walk is lost. So a load begins two walks: at once over what
-this broker has seen go, and, once the metadata has had time to tell all that any coordinator of
-the shard knew before, over what is of no topic that there is. Not before: the last coordinator may
-have known a topic that this broker is yet to hear of. Apache Kafka 4.4 does neither: there they
-stay until offsets.retention.minutes is over, and nobody is told of them who asks by a topic's id.
+this broker has seen go, and, once the metadata here has all that any coordinator of the shard can
+have known before, over what is of no topic that there is. Not before: the last coordinator may have
+known a topic that this broker is yet to hear of. So the leader of the quorum has to tell, after the
+load, how far the metadata goes, and that has to be published here. Apache Kafka 4.4 does neither:
+there they stay until offsets.retention.minutes is over, and nobody is told of them who asks by a
+topic's id.
 """
 
 from __future__ import annotations
@@ -28,7 +30,9 @@ MISSED_TIMER: TimerKey = ("missed-deletions",)
 SLICE_SIZE = 5000
 """Groups and their offsets: a slice is about 2 ms."""
 SETTLED_MS = 5 * 60_000
-"""How long the metadata may be behind what the last coordinator of the shard knew of it."""
+"""After the load: a leader of the quorum that was replaced and has not noticed has given up."""
+ASK_AGAIN_MS = 10_000
+"""Until then the metadata may be complete."""
 
 Gone = Callable[[str, bytes], bool]
 """Whether what was committed for a topic of this name and id (NO_ID where it was not told) is of
@@ -49,7 +53,6 @@ class MissedDeletions:
         self._deadlines = deadlines
         self._topics = topics
         self._deleted = deleted
-        self._metadata_offset = -1  # at the load
         self._settled_ms = 0
         self._gone: Gone = self._has_been_seen_going
         self._left: deque[str] = deque()
@@ -59,7 +62,6 @@ class MissedDeletions:
 
     def start(self, moment: Moment) -> None:
         """The shard is loaded."""
-        self._metadata_offset = self._topics.version()
         self._settled_ms = moment.now_ms + SETTLED_MS
         if self._deleted:
             self._left.extend(self._group_ids())
@@ -68,8 +70,8 @@ class MissedDeletions:
     def go_on(self, moment: Moment) -> Result[None]:
         """One slice: tombstones for offsets, share groups without their state."""
         if not self._left:
-            if self._topics.version() <= self._metadata_offset:  # nothing was heard since
-                self._deadlines.schedule(MISSED_TIMER, moment.now_ms + SETTLED_MS)
+            if not self._topics.has_all_of(self._settled_ms):
+                self._deadlines.schedule(MISSED_TIMER, moment.now_ms + ASK_AGAIN_MS)
                 return Result()
             self._gone = self._is_not_there
             self._left.extend(self._group_ids())

@@ -33,6 +33,11 @@ class Topics(Protocol):
         """The metadata's offset."""
         ...
 
+    def has_all_of(self, now_ms: int) -> bool:
+        """Whether all that was committed at this time of the loop is in here: the quorum's leader
+        has told since how far that goes."""
+        ...
+
 
 def metadata_hash(names: Iterable[str], topics: Topics) -> int:
     """A number that changes when one of the topics appears, disappears or grows; 0 for none.

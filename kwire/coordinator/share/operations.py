@@ -29,6 +29,8 @@ from kwire.share.persister import (
 )
 from kwire.share.state_batches import combine, is_backward
 
+STALE_LEADER_MS = 60_000
+"""A leader of the quorum that was replaced has noticed by then."""
 NEGATIVE_PARTITION = "The partition id cannot be a negative number."
 NEGATIVE_LEADER_EPOCH = "The leader epoch cannot be a negative number."
 NEGATIVE_STATE_EPOCH = "The state epoch cannot be a negative number."
@@ -155,15 +157,19 @@ def topics_deleted(shard: ShareShard, topic_ids: frozenset[bytes]) -> Result[Non
     return Result(records, atomic=False)
 
 
-def forget_missing_topics(shard: ShareShard) -> Result[None]:
+def forget_missing_topics(shard: ShareShard, moment: Moment) -> Result[None]:
     """Forget the share partitions of topics that there are not, and were not when this was done
-    last: a topic that is new may be one of which this broker's metadata is yet to hear."""
+    last: a topic that is new may be one of which this broker's metadata is yet to hear. So it waits
+    until the metadata has all that was committed then."""
+    if shard.missing and not shard.has_all_of(shard.missing_ms + STALE_LEADER_MS):
+        return Result()
     missing = frozenset(
         topic_id
         for topic_id in dict.fromkeys(key.topic_id for key in shard.states)
         if shard.partitions_of(topic_id) is None
     )
-    gone, shard.missing = missing & shard.missing, missing
+    gone = missing & shard.missing
+    shard.missing, shard.missing_ms = missing, moment.now_ms
     return topics_deleted(shard, gone)
 
 

@@ -108,4 +108,4 @@ class Pruning:
         self._later("snapshot", interval_ms, self._snapshot_cold_partitions)
         if self._is_enabled():
             self._runtime.write_all(operations.snapshot_cold_partitions)
-            self._runtime.write_all(lambda shard, moment: operations.forget_missing_topics(shard))
+            self._runtime.write_all(operations.forget_missing_topics)

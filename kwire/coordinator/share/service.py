@@ -70,8 +70,9 @@ class ShareCoordinator:
     """The share partitions whose key falls on a partition that this broker leads.
 
     `partition_count()` is that of `__share_group_state`, `partitions_of(topic_id)` that of a topic
-    or None; `delete_records(partition, offset)` moves the start of a partition of the state's
-    topic; `is_enabled()` says whether the cluster has share groups (share.version).
+    or None, `has_all_of(now_ms)` whether it has what was committed then;
+    `delete_records(partition, offset)` moves the start of a partition of the state's topic;
+    `is_enabled()` says whether the cluster has share groups (share.version).
     """
 
     def __init__(
@@ -85,6 +86,7 @@ class ShareCoordinator:
         is_enabled: Callable[[], bool],
         loop: Loop,
         clock: Clock,
+        has_all_of: Callable[[int], bool] = lambda now_ms: False,
         worker: Worker | None = None,
     ) -> None:
         self._partition_count = partition_count
@@ -94,7 +96,7 @@ class ShareCoordinator:
         self.write_times_s: deque[float] = deque(maxlen=TIMES_KEPT)
         self.runtime: CoordinatorRuntime[ShareShard] = CoordinatorRuntime(
             module="share-coordinator",
-            new_shard=lambda partition: ShareShard(settings, partitions_of, deleted),
+            new_shard=lambda partition: ShareShard(settings, partitions_of, deleted, has_all_of),
             partition_log=partition_log,
             loop=loop,
             clock=clock,

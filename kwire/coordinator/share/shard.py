@@ -4,8 +4,8 @@ Hard state, changed by `replay` alone: the state of each share partition; the ep
 which only rise until the share partition is deleted (a state has the leader epoch of its last
 record, which may be lower); how many updates there are since its last snapshot; and where that
 snapshot stands in the log, by which `last_redundant_offset` knows what may be deleted. Soft state
-is which topics the metadata did not have when it was asked last (`missing`): what becomes due over
-time is asked for by the service. Source: KIP-932; measured on Apache Kafka 4.4.
+is which topics the metadata did not have when it was asked last (`missing`, at `missing_ms`): what
+becomes due over time is asked for by the service. Source: KIP-932; measured on Apache Kafka 4.4.
 """
 
 from __future__ import annotations
@@ -40,18 +40,22 @@ class ShareCoordinatorSettings:
 
 class ShareShard:
     """The state of one partition. `partitions_of` gives the number of partitions of a topic by its
-    id, None for one that does not exist."""
+    id, None for one that does not exist; `has_all_of(now_ms)` says whether it knows all topics that
+    were there at this time of the loop."""
 
     def __init__(
         self,
         settings: ShareCoordinatorSettings,
         partitions_of: Callable[[bytes], int | None],
         deleted: DeletedTopics | None = None,
+        has_all_of: Callable[[int], bool] = lambda now_ms: False,
     ) -> None:
         self.settings = settings
         self.partitions_of = partitions_of
         self._deleted = DeletedTopics() if deleted is None else deleted
+        self.has_all_of = has_all_of
         self.missing: frozenset[bytes] = frozenset()
+        self.missing_ms = 0
         self.states: dict[SharePartitionKey, SharePartitionState] = {}
         self.leader_epochs: dict[SharePartitionKey, int] = {}
         self.state_epochs: dict[SharePartitionKey, int] = {}

@@ -84,6 +84,9 @@ class RaftState:
         self.leader_heard: tuple[int, int] | None = None
         """(leader, when) of the last sign of life of the last leader known, unless it was this
         replica itself."""
+        self.complete: tuple[int, int] | None = None
+        """(high watermark, when) of the last answer of a leader whose high watermark this replica
+        had reached with it."""
         self._quick_epoch = -1
         self._quick_until_ms = 0
         self.flush_token = 0

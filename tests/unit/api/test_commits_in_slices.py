@@ -101,6 +101,26 @@ def test_the_answer_is_the_one_that_is_made_at_once(
     assert client.call(_request(topic, 5), VERSION) == in_slices
 
 
+@pytest.mark.parametrize("is_sliced", [True, False])
+def test_a_topic_that_is_named_twice_is_answered_whole(
+    client: WireClient, monkeypatch: pytest.MonkeyPatch, topic: str, is_sliced: bool
+) -> None:
+    """Beside a partition that was refused only the last of both was in the answer."""
+    monkeypatch.setattr(made_offsets, "SLICE_PARTITIONS", 1 if is_sliced else 1000)
+    request = _request(topic, 5)
+    request.topics = [request.topics[0], _request(topic, 6).topics[0], request.topics[2]]
+    request.topics[0].partitions = request.topics[0].partitions[:2]
+    request.topics[1].partitions = request.topics[1].partitions[1:3]
+    answer = client.call(request, VERSION)
+    codes = [(t.name, x.partition_index, x.error_code) for t in answer.topics for x in t.partitions]
+    unknown = int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    assert codes == [
+        *(("missing", index, unknown) for index in range(3)),
+        *((topic, index, 0) for index in (0, 1, 1, 2)),
+    ]
+    assert _offsets(client, topic) == {(topic, 0): 5, (topic, 1): 6, (topic, 2): 6}
+
+
 def test_commits_of_a_connection_are_stored_in_their_order(
     client: WireClient, slice_partitions: int, topic: str
 ) -> None:

@@ -88,6 +88,32 @@ def test_a_cut_off_leader_refuses_what_it_could_not_commit(cluster: Cluster) -> 
     assert first.image == first.controller.image
 
 
+def test_a_replica_knows_when_it_had_all_that_was_committed(cluster: Cluster) -> None:
+    cluster.start(*IDS)
+    leader = cluster.wait_active()
+    cluster.wait_same()
+    behind = next(node for node in cluster.nodes.values() if node is not leader)
+    cluster.loop.run_until(lambda: behind.driver.complete is not None)
+    others = [node_id for node_id in IDS if node_id != behind.id]
+    cluster.cut = {(behind.id, n) for n in others} | {(n, behind.id) for n in others}
+    cluster.loop.run_for(200)  # what is under way arrives
+    cut_ms = behind.driver.now_ms
+    reply = leader.write("later")
+    cluster.loop.run_until(lambda: reply.done)
+    cluster.loop.run_for(5000)
+    offset, at_ms = behind.driver.complete or (0, 0)
+    assert at_ms <= cut_ms
+    assert offset <= behind.image.offset + 1
+    told = cluster.wait_active().driver.complete
+    assert told is not None
+    assert told[0] > offset
+    assert told[1] == behind.driver.now_ms, "who leads knows it at any time"
+    cluster.cut = set()
+    cluster.loop.run_until(lambda: (behind.driver.complete or (0, 0))[1] > cut_ms)
+    assert (behind.driver.complete or (0, 0))[0] >= told[0]
+    assert behind.image.config(2, "later")
+
+
 def test_a_stopping_leader_hands_over_at_once(cluster: Cluster) -> None:
     cluster.start(*IDS)
     first = cluster.wait_active()

@@ -315,6 +315,8 @@ def handle_response(
     if accepted:
         role.has_fetched = True
         raft.heard_of_leader(role, now_ms)
+        if 0 <= partition.high_watermark <= raft.log.high_watermark:
+            raft.complete = (partition.high_watermark, now_ms)
     return accepted
 
 

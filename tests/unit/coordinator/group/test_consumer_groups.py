@@ -56,6 +56,9 @@ class FakeTopics:
     def version(self) -> int:
         return len(self.counts)
 
+    def has_all_of(self, now_ms: int) -> bool:
+        return True
+
 
 class Consumers:
     """Members that talk to one group."""
@@ -340,6 +343,9 @@ class ManyTopics:
 
     def version(self) -> int:
         return 1
+
+    def has_all_of(self, now_ms: int) -> bool:
+        return True
 
 
 def test_a_large_pattern_looks_at_few_names_at_a_time() -> None:

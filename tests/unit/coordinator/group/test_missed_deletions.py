@@ -5,7 +5,7 @@ Apache Kafka 4.4 keeps it until its retention is over; by a topic's id it tells 
 
 from __future__ import annotations
 
-from kwire.coordinator.group.missed_deletions import SETTLED_MS, SLICE_SIZE
+from kwire.coordinator.group.missed_deletions import ASK_AGAIN_MS, SETTLED_MS, SLICE_SIZE
 from kwire.coordinator.repeated_writes import RETRY_MS
 from kwire.protocol.errors import ErrorCode
 from tests.support.groups import GroupWorld
@@ -15,12 +15,13 @@ from tests.unit.coordinator.group.test_share_groups import Sharers
 
 
 class Topics(FakeTopics):
-    """Metadata in which a name may get another id. `offset` is how far it was heard."""
+    """Metadata in which a name may get another id. `complete_ms` is when it was known to be
+    complete last, None for always."""
 
     def __init__(self, **counts: int) -> None:
         super().__init__(**counts)
         self.again: set[str] = set()
-        self.offset = 1
+        self.complete_ms: int | None = None
 
     def id_of(self, name: str) -> bytes:
         return name.encode().ljust(16, b"2" if name in self.again else b"1")
@@ -31,11 +32,10 @@ class Topics(FakeTopics):
     def delete(self, name: str) -> bytes:
         """Its id."""
         del self.counts[name]
-        self.offset += 1
         return self.id_of(name)
 
-    def version(self) -> int:
-        return self.offset
+    def has_all_of(self, now_ms: int) -> bool:
+        return self.complete_ms is None or self.complete_ms >= now_ms
 
 
 def world_of(**counts: int) -> tuple[GroupWorld, Topics]:
@@ -77,7 +77,6 @@ def test_what_nobody_saw_go_goes_once_the_metadata_is_settled() -> None:
     topics.counts["v"] = 1
     other = elsewhere(world, topics)
     other.commit(7, group="new", topic="v", topic_id=topics.id_of("v"))
-    topics.offset += 1
     other.loop.advance(SETTLED_MS - 1)
     assert other.shard.storage.offsets.by_group["g"].keys() == {"t", "u", "v"}
     other.loop.advance(2)
@@ -87,18 +86,22 @@ def test_what_nobody_saw_go_goes_once_the_metadata_is_settled() -> None:
 
 
 def test_offsets_of_a_topic_that_the_metadata_is_yet_to_tell_of_stay() -> None:
-    """The coordinator before knew it: this broker is behind."""
-    world, topics = world_of(t=1)
+    """The coordinator before knew it: this broker is behind. They went when it had heard something
+    of others, however far behind that was."""
+    world, topics = world_of(t=1, u=1)
     world.commit(5, topic_id=topics.id_of("t"))
+    world.commit(6, topic="u", topic_id=topics.id_of("u"))
     world.loop.run()
     behind = Topics()
     other = elsewhere(world, behind)
+    behind.complete_ms = other.loop.now_ms + SETTLED_MS - 1
+    behind.counts["v"] = 1
     other.loop.advance(3 * SETTLED_MS)
-    assert other.offset() == 5, "nothing was heard since the load"
+    assert (other.offset(), other.offset(topic="u")) == (5, 6)
     behind.counts["t"] = 1
-    behind.offset += 1
-    other.loop.advance(3 * SETTLED_MS)
-    assert other.offset() == 5
+    behind.complete_ms += 1
+    other.loop.advance(ASK_AGAIN_MS)
+    assert (other.offset(), other.offset(topic="u")) == (5, -1)
 
 
 def test_what_the_log_refuses_is_tried_again_and_many_offsets_take_several_turns() -> None:
@@ -109,7 +112,6 @@ def test_what_the_log_refuses_is_tried_again_and_many_offsets_take_several_turns
     world.loop.run()
     topics.delete("t")
     other = elsewhere(world, topics)
-    topics.offset += 1
     with refused(other):
         other.loop.advance(SETTLED_MS)
     assert len(other.shard.storage.offsets.by_group) == len(groups)

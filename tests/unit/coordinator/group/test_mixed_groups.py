@@ -51,6 +51,9 @@ class Metadata:
     def version(self) -> int:
         return self.count
 
+    def has_all_of(self, now_ms: int) -> bool:
+        return True
+
 
 def subscription() -> bytes:
     message = m.by_name("ConsumerProtocolSubscription")

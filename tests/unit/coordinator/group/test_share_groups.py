@@ -56,6 +56,9 @@ class FakeTopics:
     def version(self) -> int:
         return len(self.counts)
 
+    def has_all_of(self, now_ms: int) -> bool:
+        return True
+
 
 class Sharers:
     """Members that talk to one share group."""

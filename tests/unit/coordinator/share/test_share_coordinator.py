@@ -9,6 +9,7 @@ import pytest
 
 from kwire.coordinator import loading
 from kwire.coordinator.repeated_writes import RETRY_MS
+from kwire.coordinator.share.operations import STALE_LEADER_MS
 from kwire.coordinator.share.service import ShareCoordinator
 from kwire.coordinator.share.shard import ShareCoordinatorSettings
 from kwire.pending import Pending
@@ -58,6 +59,7 @@ class World:
         self.loop = ManualLoop()
         self.log = StartedLog(lagging=lagging)
         self.topics = dict(TOPICS)
+        self.complete_ms = 1 << 60  # when the metadata was known to be complete
         self.is_enabled = True
         self.settings = ShareCoordinatorSettings(**settings)
         self.partitions = partitions
@@ -70,6 +72,7 @@ class World:
             settings=self.settings,
             partition_count=lambda: self.partitions,
             partitions_of=self.topics.get,
+            has_all_of=lambda now_ms: self.complete_ms >= now_ms,
             partition_log=self.log,
             delete_records=self.log.delete_records,
             is_enabled=lambda: self.is_enabled,
@@ -299,6 +302,20 @@ def test_state_of_a_topic_goes_that_nobody_saw_go() -> None:
     assert hard_state(world.coordinator)[0][0]
     world.loop.advance(1000)
     assert not hard_state(world.coordinator)[0][0]
+
+
+def test_state_of_a_topic_stays_that_the_metadata_is_yet_to_tell_of() -> None:
+    """It went after two rounds: this broker's metadata stood still for longer than that."""
+    world = World(partitions=1, cold_partition_snapshot_interval_ms=1000)
+    initialized(world)
+    count = world.topics.pop(b"a" * 16)
+    world.complete_ms = world.loop.now_ms + 1000 + STALE_LEADER_MS - 1
+    world.loop.advance(3 * STALE_LEADER_MS)
+    assert hard_state(world.coordinator)[0][0]
+    world.topics[b"a" * 16] = count
+    world.complete_ms = 1 << 60
+    world.loop.advance(3 * STALE_LEADER_MS)
+    assert hard_state(world.coordinator)[0][0]
 
 
 def test_state_of_deleted_topics_goes_when_that_was_refused_at_first() -> None:
