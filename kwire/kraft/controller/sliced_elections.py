@@ -81,7 +81,7 @@ def unregistering(state: ControllerState, broker_id: int) -> SlicedWork[m.Unregi
         yield leave(state, broker_id, keys)
     if broker_id not in state.image.brokers:
         raise not_registered(broker_id)
-    yield elections.unregister(state, broker_id, is_elr_left=True)
+    yield elections.unregister(state, broker_id, looks_at_elr=False)
     return m.UnregisterBrokerResponse()
 
 

@@ -330,8 +330,10 @@ def unregister_in_slices(
     context: ControllerContext,
     now_ms: int,
 ) -> SlicedWork[m.UnregisterBrokerResponse] | None:
-    """The same of a broker that is in many ISRs; None for all others."""
-    if not is_long(state.index.isr_count(request.broker_id)):
+    """The same of a broker that is in many ISRs, or an eligible leader of many partitions; None for
+    all others."""
+    broker_id, index = request.broker_id, state.index
+    if not is_long(max(index.isr_count(broker_id), index.elr_count(broker_id))):
         return None
     return sliced_elections.unregistering(state, request.broker_id)
 

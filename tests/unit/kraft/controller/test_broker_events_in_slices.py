@@ -180,6 +180,22 @@ def test_the_last_slice_does_not_decide_anew_what_nobody_else_holds(
     assert max(decided) <= 5
 
 
+def test_an_eligible_leader_of_many_partitions_is_forgotten_in_turns(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bench = made([2])
+    bench.heartbeat(2, want_fence=True)
+    assert bench.partition("t").elr == (2,)
+    decided: list[object] = []
+    monkeypatch.setattr(elections.PartitionChange, "build", decided.append)
+    request = m.UnregisterBrokerRequest(broker_id=2)
+    work = bench.controller.slices(request, ControllerContext(), bench.now_ms)
+    assert work is not None
+    assert Begun(bench, work).go_on().response.error_code == 0
+    assert 2 not in bench.image.brokers
+    assert len(decided) <= 5
+
+
 def slices(bench: ControllerBench, decided: list[int]) -> Any:
     work = sliced_elections.fencing(bench.controller.state, 2, bench.epochs[2])
     while True:
