@@ -237,6 +237,7 @@ class ControllerRunner:
                 records = next(work)
             except StopIteration as end:
                 responses.append(end.value)
+                self._go_on(self.controller.begun())
                 return
             if records:
                 if not self._append(records):

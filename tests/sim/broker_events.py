@@ -6,7 +6,9 @@ next heartbeat, its next life, another such event, topics that go, a controller 
 
 Promised is, after every slice: no broker that is fenced or gone leads anything or is in sync, none
 is fenced for an event of its life before, or unfenced while it is not fenced; one that may go leads
-nothing. When nothing is left to be done, no partition is without a leader that could have one.
+nothing. When nothing is left to be done, no partition is without a leader that could have one,
+but for those that an assignment has moved out of a directory that is offline: as in Kafka, the next
+balancing finds their leader.
 """
 
 from __future__ import annotations
@@ -36,6 +38,7 @@ class SlicedBrokers(History):
     def __init__(self, seed: int) -> None:
         self.works: list[tuple[Any, int]] = []  # (slices, the epoch whose event it is or -1)
         self.between: Counter[str] = Counter()
+        self.moved: set[tuple[bytes, int]] = set()  # to other directories, without an election
         super().__init__(seed, FEATURES["elr"])
 
     def run(self) -> None:
@@ -97,6 +100,7 @@ class SlicedBrokers(History):
             records = next(work)
         except StopIteration:
             del self.works[number]
+            self._begin(self.controller.begun())
             return
         for record, _ in records:
             is_change = isinstance(record, m.BrokerRegistrationChangeRecord)
@@ -129,6 +133,8 @@ class SlicedBrokers(History):
             is_unfencing = is_change and record.fenced == UNFENCE
             if is_unfencing and not self.image.brokers[record.broker_id].fenced:
                 raise Fault(f"{record} of a broker that is not fenced")
+            if isinstance(record, m.PartitionChangeRecord) and record.directories:
+                self.moved.add((record.topic_id, record.partition_id))
         super().append(records)
 
     def check(self) -> None:
@@ -143,7 +149,7 @@ class SlicedBrokers(History):
         brokers = self.image.brokers
         for topic in self.image.topics:
             for index, partition in topic.partitions.items():
-                if partition.leader != NO_LEADER:
+                if partition.leader != NO_LEADER or (topic.topic_id, index) in self.moved:
                     continue
                 for replica in partition.isr or partition.elr:
                     broker = brokers.get(replica)

@@ -47,7 +47,6 @@ class Controller:
         self.is_active = False
         self.epoch = -1
         self._deadlines: dict[str, int] = {}
-        self._begun: list[SlicedWork[None]] = []
 
     @property
     def image(self) -> MetadataImage:
@@ -146,7 +145,7 @@ class Controller:
         if any(broker.is_active for broker in self.image.brokers.values()):
             # The controller before may have been lost in the midst of a fencing or unfencing.
             leaderless = self.index.without_leader()
-            self._begun.append(sliced_elections.electing(self.state, leaderless))
+            self.state.begun.append(sliced_elections.electing(self.state, leaderless))
         empty = self.image.offset < 0 if is_empty is None else is_empty
         return bootstrap.activation_records(self.state, bootstrap_records, empty)
 
@@ -154,7 +153,7 @@ class Controller:
         """Stop serving: another controller was elected or this one resigned."""
         self.is_active = False
         self._deadlines = {}
-        self._begun = []
+        self.state.begun = []
 
     def handle(
         self, request: Request[Response], context: ControllerContext, now_ms: int
@@ -206,12 +205,15 @@ class Controller:
             return None
         if route.timeout_ms is not None and route.timeout_ms(request) <= 0:
             return None
-        if route.operation is not None and not context.authorize(
-            route.operation, ResourceType.CLUSTER, CLUSTER_NAME
-        ):
-            return None
         made: SlicedWork[Response] | None = route.in_slices(self.state, request, context, now_ms)
-        return None if made is None else _answered(made, request, context.api_version)
+        if made is None:
+            return None
+        if route.operation is not None:
+            # Only what is done in slices is asked about here: an audit log tells of a request once.
+            asked = (route.operation, ResourceType.CLUSTER, CLUSTER_NAME)
+            if not context.may(*asked) or not context.authorize(*asked):
+                return None
+        return _answered(made, request, context.api_version)
 
     # --- time ------------------------------------------------------------------------------
 
@@ -291,12 +293,13 @@ class Controller:
         if not sliced_elections.is_long(self.index.isr_count(broker_id)):
             return elections.fence(self.state, broker_id)
         self.state.heartbeats.begin_fencing(broker_id)
-        self._begun.append(sliced_elections.fencing(self.state, broker_id, epoch))
+        self.state.begun.append(sliced_elections.fencing(self.state, broker_id, epoch))
         return []
 
     def begun(self) -> list[SlicedWork[None]]:
-        """What `activate`, `expire` or `broker_refused` leaves to be done in slices, told once."""
-        begun, self._begun = self._begun, []
+        """What `activate`, `expire`, `broker_refused` or an answered request leaves to be done in
+        slices, told once."""
+        begun, self.state.begun = self.state.begun, []
         return begun
 
     def _due(self, name: str, now_ms: int, interval_ms: int) -> bool:

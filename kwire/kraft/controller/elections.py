@@ -88,10 +88,24 @@ class _TopicValues:
         return self._state.unclean_election_enabled(topic_name), self._state.min_isr(topic_name)
 
 
+def held(state: ControllerState, broker_id: int) -> list[PartitionKey]:
+    """The partitions whose ISR a broker that goes has to leave. Without eligible leaders the last
+    one in sync stays in the ISR, of a partition that nobody leads: that one is left already."""
+    keys = state.index.in_isr(broker_id)
+    if state.elr_enabled:
+        return keys
+    by_id, lacks_leader = state.image.topics.by_id, state.index.lacks_leader
+    return [
+        key
+        for key in keys
+        if not lacks_leader(key) or len(by_id[key[0]].partitions[key[1]].isr) > 1
+    ]
+
+
 def fence(state: ControllerState, broker_id: int) -> Records:
     """Records that fence a broker: first its partitions move, then it is fenced."""
     broker = state.image.brokers[broker_id]
-    records = leader_and_isr_updates(state, state.index.in_isr(broker_id), remove=broker_id)
+    records = leader_and_isr_updates(state, held(state, broker_id), remove=broker_id)
     change = m.BrokerRegistrationChangeRecord(
         broker_id=broker_id, broker_epoch=broker.epoch, fenced=FENCE
     )
@@ -146,12 +160,13 @@ def shut_down(state: ControllerState, broker_id: int, was_clean: bool) -> Record
     return leader_and_isr_updates(state, state.index.in_isr(broker_id), remove=broker_id)
 
 
-def unregister(state: ControllerState, broker_id: int, *, is_elr_left: bool = False) -> Records:
-    """Records that forget a broker. Nothing changes where it is an eligible leader, but that a
-    partition may get another leader: not asked again where that was done (`is_elr_left`)."""
+def unregister(state: ControllerState, broker_id: int, *, looks_at_elr: bool = True) -> Records:
+    """Records that forget a broker. Where it is an eligible leader it stays one, and a partition
+    without a leader that could have another one has had it since that one was there: Apache Kafka
+    looks at them all the same, and so it is here where they are few."""
     broker = state.image.brokers[broker_id]
-    records = leader_and_isr_updates(state, state.index.in_isr(broker_id), remove=broker_id)
-    if not is_elr_left:
+    records = leader_and_isr_updates(state, held(state, broker_id), remove=broker_id)
+    if looks_at_elr:
         records += leader_and_isr_updates(state, state.index.in_elr(broker_id), remove=broker_id)
     records.append((m.UnregisterBrokerRecord(broker_id=broker_id, broker_epoch=broker.epoch), 0))
     return records

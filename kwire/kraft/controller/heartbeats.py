@@ -105,7 +105,11 @@ class Heartbeats:
         self._sessions.pop(broker_id, None)
 
     def heard_of(self, broker_id: int, epoch: int, now_ms: int) -> None:
-        """A heartbeat of the registered broker arrived."""
+        """A heartbeat of the registered broker arrived; told of late where it is worked off in
+        slices, so maybe behind a later one."""
+        known = self._contacts.get(broker_id)
+        if known is not None and known[0] == epoch:
+            now_ms = max(now_ms, known[1])
         self._contacts[broker_id] = (epoch, now_ms)
         self._silent_since_ms = None
 

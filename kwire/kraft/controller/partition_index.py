@@ -72,6 +72,10 @@ class PartitionIndex:
         """In how many ISRs a broker is."""
         return len(self._isr.get(broker_id, ()))
 
+    def elr_count(self, broker_id: int) -> int:
+        """Of how many partitions it is an eligible leader."""
+        return len(self._elr.get(broker_id, ()))
+
     def is_in_isr(self, broker_id: int, key: PartitionKey) -> bool:
         return key in self._isr.get(broker_id, ())
 

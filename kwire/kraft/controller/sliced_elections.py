@@ -1,11 +1,12 @@
 """What one event of a broker does to many partitions, decided in slices.
 
-Apache Kafka writes the records of such an event in batches that do not hang together, so whoever
-reads the log may stop between any two of them. Here other events come in between as well. Each
-slice is decided by the state that it finds, and the last one takes all that is left, or has come
-back meanwhile: a broker leads nothing and is in no ISR once it is fenced or unregistered. Before
-that it is what it was, to others and for elections. A new controller begins anew: with the session
-of the broker, or with what `electing` finds without a leader.
+Apache Kafka writes the records of such an event in batches of up to 10,000 that do not hang
+together, so whoever reads the log may stop between any two of them. Here the batches are smaller,
+and other events come in between as well. Each slice is decided by the state that it finds, and the
+last one takes all that is left, or has come back meanwhile: a broker leads nothing and is in no ISR
+once it is fenced or unregistered. Before that it is what it was, to others and for elections. A new
+controller begins anew: with the session of the broker, or with what `electing` finds without a
+leader.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def fencing(state: ControllerState, broker_id: int, epoch: int) -> SlicedWork[No
     """Fence a broker whose session is over. Its heartbeats change nothing meanwhile
     (`Heartbeats.begin_fencing`): what the event has begun it ends, as where it is done at once."""
     try:
-        slices = all_but_last(state.index.in_isr(broker_id))
+        slices = all_but_last(elections.held(state, broker_id))
         for keys in slices:
             if not _is_unfenced(state, broker_id, epoch):
                 return
@@ -73,14 +74,14 @@ def leave(state: ControllerState, broker_id: int, keys: list[PartitionKey]) -> R
 
 def unregistering(state: ControllerState, broker_id: int) -> SlicedWork[m.UnregisterBrokerResponse]:
     """Forget a broker; raises KafkaError when somebody else has done so meanwhile."""
-    slices = all_but_last(state.index.in_isr(broker_id))
+    slices = all_but_last(elections.held(state, broker_id))
     for keys in slices:
         if broker_id not in state.image.brokers:
             raise not_registered(broker_id)
         yield leave(state, broker_id, keys)
     if broker_id not in state.image.brokers:
         raise not_registered(broker_id)
-    yield elections.unregister(state, broker_id, is_elr_left=True)
+    yield elections.unregister(state, broker_id, looks_at_elr=False)
     return m.UnregisterBrokerResponse()
 
 

@@ -14,6 +14,7 @@ from kwire.kraft.controller.context import ControllerConfig
 from kwire.kraft.controller.heartbeats import Heartbeats
 from kwire.kraft.controller.partition_index import PartitionIndex
 from kwire.kraft.controller.placement import UsableBroker
+from kwire.kraft.controller.results import SlicedWork
 from kwire.kraft.images.cluster import BrokerImage
 from kwire.kraft.images.metadata_image import MetadataImage
 from kwire.kraft.images.topics import (
@@ -44,6 +45,8 @@ class ControllerState:
         self.heartbeats = Heartbeats(config.session_timeout_ms)
         self.kraft_version = config.kraft_version
         self.voter_ids = config.voter_ids
+        self.begun: list[SlicedWork[None]] = []
+        """What has begun and is to go on in slices, though nobody waits for an answer."""
 
     @property
     def gates(self) -> MetadataVersion:

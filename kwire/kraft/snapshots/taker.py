@@ -73,6 +73,7 @@ class Snapshotter:
         self._timer: Timer | None = None
         self._is_busy = False
         self._stopped = False
+        self._facts: dict[OffsetAndEpoch, tuple[int, int]] = {}  # of stored ones: they never change
         self.source: ImageSource | None = None
         self.written_bytes, self.written_at_ms = 0, quorum.now_ms
         """The newest snapshot that this process has written, 0 bytes before the first."""
@@ -158,14 +159,16 @@ class Snapshotter:
     def clean(self) -> None:
         """Delete the snapshots, and the log before the next one, that retention gives up."""
         quorum = self._quorum
+        known = self._facts
         try:
-            facts = [
-                (snapshot, *quorum.snapshot_facts(snapshot))
+            self._facts = {
+                snapshot: known.get(snapshot) or quorum.snapshot_facts(snapshot)
                 for snapshot in quorum.raft.log.snapshots
-            ]
+            }
         except (OSError, SnapshotError) as error:
             logger.error("cannot look at the metadata snapshots: %s", error)
             return
+        facts = [(snapshot, *of) for snapshot, of in self._facts.items()]
         start = snapshot_to_start_at(
             facts, quorum.metadata_log.log.size_bytes, self._policy, quorum.clock.wall_ms()
         )

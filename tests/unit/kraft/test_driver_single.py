@@ -107,6 +107,7 @@ class TopicController:
         self.active_epoch = -1
         self.is_active = False
         self.started_with: Any = None
+        self.left: list[Any] = []
 
     def handle(self, request: Any, context: Any, now_ms: int) -> tuple[list[Any], Any]:
         if not self.is_active:
@@ -117,12 +118,13 @@ class TopicController:
         return [(record, 0)], len(self.topics) + 1
 
     def begun(self) -> list[Any]:
-        return []
+        left, self.left = self.left, []
+        return left
 
     def slices(self, request: Any, context: Any, now_ms: int = 0) -> Any:
-        return self._created(request) if self.is_active and isinstance(request, tuple) else None
+        return self.create_all(request) if self.is_active and isinstance(request, tuple) else None
 
-    def _created(self, names: tuple[str, ...]) -> Any:
+    def create_all(self, names: tuple[str, ...]) -> Any:
         for name in names:
             yield self.handle(name, None, 0)[0]
         return len(self.topics)
@@ -290,6 +292,20 @@ def test_a_large_request_is_answered_when_all_of_it_is_committed(root: Path) -> 
     scheduler.turns()
     scheduler.finish()
     assert large.result() == 2
+
+
+def test_what_an_answered_request_leaves_is_done_behind_its_answer(root: Path) -> None:
+    scheduler = TurningScheduler()
+    node = Node(root, scheduler)
+    scheduler.turns()
+    large = node.create(("a1", "a2"))
+    node.controller.left = [node.controller.create_all(("b1", "b2"))]
+    for _ in range(3):
+        scheduler.turn()
+    assert large.result() == 2
+    assert node.topics() == ["a1", "a2"]
+    scheduler.turns()
+    assert node.topics() == ["a1", "a2", "b1", "b2"]
 
 
 def test_a_large_request_ends_with_the_leadership(root: Path) -> None:
@@ -486,6 +502,25 @@ def test_snapshots_come_by_size_and_go_by_retention(root: Path) -> None:
     again = Node(root, policy=policy)
     assert len(again.topics()) == 40
     assert not again.errors
+
+
+def test_stored_snapshots_are_looked_at_once(root: Path) -> None:
+    """A hundred of them may be kept, and each is looked at in the same turn of the loop."""
+    node = Node(root, policy=SnapshotPolicy(bytes_between=700, interval_ms=0))
+    for index in range(40):
+        node.create(f"topic-{index}")
+    looked: list[OffsetAndEpoch] = []
+    original = node.driver.snapshot_facts
+
+    def facts(snapshot: OffsetAndEpoch) -> tuple[int, int]:
+        looked.append(snapshot)
+        return original(snapshot)
+
+    node.driver.snapshot_facts = facts  # type: ignore[method-assign]
+    stored = list(node.driver.raft.log.snapshots)
+    node.driver.snapshotter.clean()
+    node.driver.snapshotter.clean()
+    assert looked == stored
 
 
 def test_an_interval_takes_a_snapshot_of_what_is_new(root: Path) -> None:

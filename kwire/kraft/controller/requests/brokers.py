@@ -191,8 +191,10 @@ def heartbeat_in_slices(
     context: ControllerContext,
     now_ms: int,
 ) -> SlicedWork[m.BrokerHeartbeatResponse] | None:
-    """The same of one that begins a controlled shutdown or ends the fencing, where that moves many
-    partitions; None for all others. The answer comes when they have moved."""
+    """The same of one that begins a controlled shutdown, or begins or ends the fencing, where that
+    moves many partitions; None for all others. A broker sends nothing until it has its answer, so
+    only the answer that the broker may go, or is fenced, comes when all have moved: the session of
+    one that is to live would end while it waits."""
     broker_id, index = request.broker_id, state.index
     broker = state.image.brokers.get(broker_id)
     if broker is None or broker.epoch != request.broker_epoch:
@@ -220,7 +222,7 @@ def _unfencing(
     first, left = sliced_elections.first_of(state.index.without_leader())
     records, response = _heartbeat(state, request, context, now_ms, first)
     yield records
-    yield from sliced_elections.unfencing(state, left)
+    state.begun.append(sliced_elections.unfencing(state, left))
     return response
 
 
@@ -235,9 +237,8 @@ def _shutting_down(
     is_begun = state.heartbeats.is_shutting_down(broker_id)  # by another heartbeat, since
     records, response = _heartbeat(state, request, context, now_ms, None if is_begun else first)
     yield records
-    if is_begun:
-        return response
-    yield from sliced_elections.shutting_down(state, broker_id, epoch, left)
+    if not is_begun:
+        state.begun.append(sliced_elections.shutting_down(state, broker_id, epoch, left))
     return response
 
 
@@ -249,7 +250,9 @@ def _fencing(
 ) -> SlicedWork[m.BrokerHeartbeatResponse]:
     """The last slice decides what becomes of the broker, and of all that is left of it."""
     broker_id, epoch = request.broker_id, request.broker_epoch
-    for keys in sliced_elections.all_but_last(state.index.in_isr(broker_id)):
+    state.check_epoch(broker_id, epoch)
+    state.heartbeats.heard_of(broker_id, epoch, now_ms)
+    for keys in sliced_elections.all_but_last(elections.held(state, broker_id)):
         state.check_epoch(broker_id, epoch)
         yield sliced_elections.leave(state, broker_id, keys)
     context.next_offset = state.image.offset + 1
@@ -327,8 +330,10 @@ def unregister_in_slices(
     context: ControllerContext,
     now_ms: int,
 ) -> SlicedWork[m.UnregisterBrokerResponse] | None:
-    """The same of a broker that is in many ISRs; None for all others."""
-    if not is_long(state.index.isr_count(request.broker_id)):
+    """The same of a broker that is in many ISRs, or an eligible leader of many partitions; None for
+    all others."""
+    broker_id, index = request.broker_id, state.index
+    if not is_long(max(index.isr_count(broker_id), index.elr_count(broker_id))):
         return None
     return sliced_elections.unregistering(state, request.broker_id)
 
