@@ -73,6 +73,8 @@ class Checkers:
         self._records: dict[int, tuple[int, Any]] = {}  # committed, by offset: epoch, record
         self._batch_ends: set[int] = set()  # offsets behind batches that are committed
         self._isrs: dict[Key, tuple[int, tuple[int, ...]]] = {}  # committed: leader epoch, ISR
+        self.deciders: dict[tuple[int, int, int], list[int]] = {}
+        """Voters by whom a leader moved its high watermark: (node id, epoch, offset) -> ids."""
         self._incarnations: dict[int, bytes] = {}  # the newest registration that is committed
         self._node_ids: dict[int, int] = {}  # by the loop, which a host keeps
         self.coordinators = Coordinators()  # of groups
@@ -105,6 +107,7 @@ class Checkers:
         """Hook the production classes until the history ends."""
         from kwire.kraft.controller.controller import Controller
         from kwire.kraft.raft.handlers import epochs
+        from kwire.kraft.raft.roles.leader import Leader
         from kwire.kraft.raft.state import RaftState
         from kwire.kraft.raft_driver import RaftDriver
 
@@ -112,6 +115,7 @@ class Checkers:
         advance = Partition.advance_high_watermark
         leader_changed = RaftDriver._leader_changed
         commit = RaftDriver._commit
+        decide = Leader.update_high_watermark
         truncate = Partition.truncate_to
         truncate_metadata = RaftDriver._truncate_to
         become_leader = RaftState.become_leader
@@ -168,6 +172,14 @@ class Checkers:
             checkers._guarded(checkers.quorum_leader_elected, raft.config.node_id, role.epoch)
             become_leader(raft, role, now_ms)
 
+        def decided(leader: Any) -> bool:
+            moved = decide(leader)
+            if moved:
+                checkers.deciders[leader.leader_id, leader.epoch, leader.high_watermark] = list(
+                    leader.voters
+                )
+            return moved
+
         def committed(driver: Any, effect: Any) -> None:
             listeners = driver.feed._listeners
             if not listeners or type(listeners[0]) is not _MetadataListener:
@@ -180,6 +192,7 @@ class Checkers:
         RaftDriver._leader_changed = quorum_leader  # type: ignore[method-assign]
         RaftState.become_leader = elected  # type: ignore[method-assign]
         RaftDriver._commit = committed  # type: ignore[method-assign]
+        Leader.update_high_watermark = decided  # type: ignore[method-assign]
         Partition.truncate_to = truncated  # type: ignore[method-assign]
         RaftDriver._truncate_to = metadata_truncated  # type: ignore[method-assign]
         SnapshotFiles.write = snapshot_written  # type: ignore[method-assign]
@@ -194,6 +207,7 @@ class Checkers:
             RaftDriver._leader_changed = leader_changed  # type: ignore[method-assign]
             RaftState.become_leader = become_leader  # type: ignore[method-assign]
             RaftDriver._commit = commit  # type: ignore[method-assign]
+            Leader.update_high_watermark = decide  # type: ignore[method-assign]
             Partition.truncate_to = truncate  # type: ignore[method-assign]
             RaftDriver._truncate_to = truncate_metadata  # type: ignore[method-assign]
             SnapshotFiles.write = write_snapshot  # type: ignore[method-assign]
@@ -427,8 +441,10 @@ class Checkers:
 
     def _majority_has(self, raft: Any, offset: int) -> None:
         """What a leader of the quorum commits a majority of its voters has: of those that run at
-        most a minority has not."""
-        voters = list(raft.role.voters)
+        most a minority has not. Its voters are those of the moment in which it was decided: the
+        same step may then take one out, by a record behind what is committed."""
+        decided = raft.config.node_id, raft.role.epoch, offset
+        voters = self.deciders.pop(decided, None) or list(raft.role.voters)
         lacking = []
         for node_id in voters:
             node = self.running_node(node_id)

@@ -316,7 +316,7 @@ def test_metadata_that_a_minority_has() -> None:
         return SimpleNamespace(
             config=SimpleNamespace(node_id=1),
             log=SimpleNamespace(end_offset=end_offset),
-            role=SimpleNamespace(voters=voters),
+            role=SimpleNamespace(voters=voters, epoch=4),
         )
 
     ends = {1: 9, 2: 7, 3: 7}
@@ -328,6 +328,10 @@ def test_metadata_that_a_minority_has() -> None:
     checkers._majority_has(raft(9, (1,)), 9)
     broken(lambda: checkers._majority_has(raft(9, (1, 2)), 9), r"of which \[2\] do not have it")
     broken(lambda: checkers._majority_has(raft(9, IDS), 8), r"of which \[2, 3\] do not")
+    ends[3] = 8
+    checkers.deciders[1, 4, 8] = [1, 2, 3]  # decided before the change that takes itself out
+    checkers._majority_has(raft(9, (2, 3)), 8)
+    broken(lambda: checkers._majority_has(raft(9, (2, 3)), 8), r"of which \[2\] do not have it")
 
 
 def test_metadata_that_is_committed_is_cut_off() -> None:
