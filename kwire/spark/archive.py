@@ -70,6 +70,8 @@ from kwire.spark.watching import Watch
 
 RETRY_PAUSE_S = 2.0
 DAY_MS = 86_400_000
+# Spark keeps an entry of each.
+TASKS_MAX = 100_000
 COMPRESSIONS = ("zstd", "snappy", "gzip", "lz4", "none")
 
 
@@ -114,6 +116,8 @@ def check(options: argparse.Namespace) -> None:
             raise UsageError(
                 f"--from {options.start}: neither earliest, latest nor a time from 1970"
             )
+    if not 0 <= options.tasks <= TASKS_MAX:
+        raise UsageError(f"--tasks {options.tasks}: expected 0 to {TASKS_MAX}")
     if options.name and not all(letter.isalnum() or letter in "-_" for letter in options.name):
         raise UsageError(f"--name {options.name}: letters, digits, - and _ only")
 

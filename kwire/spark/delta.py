@@ -54,6 +54,8 @@ NAMES_MAX = 100_000
 # How many `DeltaOperations.Write` has beside the mode.
 WRITE_OPTIONS = 8
 _CONFLICTS = ("Concurrent", "MetadataChanged", "ProtocolChanged")
+# The condition that Spark names where a file is not there.
+_FILE_GONE = "FILE_NOT_EXIST"
 _TOO_NEW = ("InvalidProtocolVersion", "UnsupportedTableFeature", "UNSUPPORTED_FEATURES")
 # What of a file's statistics is used; times are text with milliseconds.
 STATISTICS = (
@@ -294,16 +296,25 @@ class DeltaTable:
         self._known = KnownIds((table_id, version), applications) if is_next else None
 
     def optimize(self, condition: str, settings: Mapping[str, str]) -> int:
-        """OPTIMIZE ... WHERE a condition on partition columns; how many files were replaced."""
+        """OPTIMIZE ... WHERE a condition on partition columns; how many files were replaced.
+
+        ConflictError where another commit came first, also where files of before it are deleted
+        while they are read."""
         from pyspark.sql import DataFrame
 
+        before = int(self.snapshot().version())
         conf = self.spark._jsparkSession.sessionState().conf()
         for name, value in settings.items():
             conf.setConfString(name, value)
         table = self._public()
-        rows = self._call(
-            lambda: DataFrame(table.optimize().where(condition).executeCompaction(), self.spark)
-        ).collect()
+        try:
+            rows = self._call(
+                lambda: DataFrame(table.optimize().where(condition).executeCompaction(), self.spark)
+            ).collect()
+        except Exception as error:
+            if _FILE_GONE in str(error) and int(self.snapshot().version()) != before:
+                raise ConflictError(f"{self.path}: another commit came first") from error
+            raise
         return int(sum(row.metrics.numFilesRemoved for row in rows))
 
     def vacuum(self, hours: float) -> None:

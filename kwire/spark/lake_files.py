@@ -296,6 +296,8 @@ def check_folder(location: str, option: str) -> None:
     if not is_local(location):
         check_address(location, option)
         return
+    if not location.strip():
+        raise UsageError(f"{option} {location!r}: names no folder")
     path = open_lake_files(location).root
     try:
         os.lstat(path)

@@ -6,7 +6,7 @@ import argparse
 import json
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from kwire.spark.archive_source import add_as_of_option, check_as_of, parse_as_of
@@ -57,7 +57,7 @@ def check(options: argparse.Namespace) -> None:
 
 def named_in(text: str, kind: str, names: Iterable[str]) -> list[str]:
     """Which topics a query names: quoted as a whole, with `kind:` or without, or as a plain word
-    that is no field of something. A name within another word or name is none.
+    that is no field of something. A name within another word or name is none, nor is a number.
 
     >>> sql = "SELECT clicks.key FROM clicks JOIN `archive:a-b`"
     >>> named_in(sql, "archive", ["a", "a-b", "click", "clicks"])
@@ -66,7 +66,9 @@ def named_in(text: str, kind: str, names: Iterable[str]) -> list[str]:
     found = []
     for name in names:
         quoted = rf"[`\"]({kind}:)?{re.escape(name)}[`\"]"
-        plain = rf"(?<![\w.:`\"]){re.escape(name)}(?!\w)" if name.isidentifier() else quoted
+        # To Spark a word may begin with a digit.
+        is_word = re.fullmatch(r"\w+", name) and not name.isdigit()
+        plain = rf"(?<![\w.:`\"]){name}(?!\w)" if is_word else quoted
         if re.search(f"{quoted}|{plain}", text):
             found.append(name)
     return found
@@ -78,6 +80,14 @@ def check_apart(views: Iterable[str]) -> None:
     for name in views:
         if (other := known.setdefault(name.lower(), name)) != name:
             raise UsageError(f"SQL: names {other} and {name}, which are one name to Spark")
+
+
+def check_version(moment: tuple[str, int] | None, tables: Sequence[str]) -> None:
+    """UsageError for a version of several tables, each of which counts its own."""
+    if moment is not None and moment[0] == "version" and len(tables) > 1:
+        raise UsageError(
+            f"--as-of {moment[1]}: a version is one table's, of {' and '.join(tables)}; give a time"
+        )
 
 
 def register(spark: Any, options: argparse.Namespace, progress: Progress) -> list[str]:
@@ -94,11 +104,17 @@ def register(spark: Any, options: argparse.Namespace, progress: Progress) -> lis
             views[f"topic:{name}"] = views[name] = frame
     if options.lake:
         archive = Archive(options.lake, spark, "--lake", options.moment)
-        for table in archive.select(named_in(text, "archive", archive.topics)):
+        named = named_in(text, "archive", archive.topics)
+        newest = [
+            name
+            for name in archive.latest
+            if re.search(rf"[`\"]latest:{re.escape(name)}[`\"]", text)
+        ]
+        check_version(options.moment, [*named, *(f"latest:{name}" for name in newest)])
+        for table in archive.select(named):
             views[f"archive:{table.topic}"] = views[table.topic] = table.frame(whole=True)
-        for name in archive.latest:
-            if re.search(rf"[`\"]latest:{re.escape(name)}[`\"]", text):
-                views[f"latest:{name}"] = archive.newest(name).frame(whole=True)
+        for name in newest:
+            views[f"latest:{name}"] = archive.newest(name).frame(whole=True)
     check_apart(views)
     for name, frame in views.items():
         # A view of several parts would be one of a database.

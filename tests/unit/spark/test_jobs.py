@@ -199,6 +199,12 @@ MIRROR = ("mirror", "-b", NOWHERE, "--to", NOWHERE, "--alias", "a", "--to-alias"
     [
         (("archive", "-b", NOWHERE, "--topics", ",", "--lake", "{}/l"), "names no topic"),
         (("archive", "-b", NOWHERE, "--topics", "a", "--lake", "{}/file/l"), "is no folder"),
+        (("archive", "-b", NOWHERE, "--topics", "a", "--lake", " "), "--lake ' ': names no folder"),
+        *[
+            (("archive", "-b", NOWHERE, "--topics", "a", "--lake", "{}/l", "--tasks", tasks), words)
+            for tasks, words in (("-1", "--tasks -1"), ("9" * 9, "--tasks 999"))
+        ],
+        ((*MIRROR, "--pattern", "a", "--state", " "), "names no folder"),
         (("archive", "--maintain-only", "--lake", "{}/none"), "no archive there"),
         (("archive", "--maintain-only", "--lake", "{}", "--retention-mb", "nan"), "not a finite"),
         (("archive", "--maintain-only", "--lake", "{}", "--retention-days", "9" * 9), "days"),

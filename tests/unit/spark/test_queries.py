@@ -1,13 +1,19 @@
-"""Which topics a query names."""
+"""Which topics a query names, and at which versions."""
 
 from __future__ import annotations
 
+import argparse
+from typing import Any
+from unittest.mock import MagicMock
+
 import pytest
 
+from kwire.spark import query
+from kwire.spark.job import Progress
 from kwire.spark.query import check_apart, named_in
 from kwire.spark.usage import UsageError
 
-TOPICS = ("a", "a-b", "a.b", "click", "clicks", "key", "größe")
+TOPICS = ("2024", "2024_clicks", "a", "a-b", "a.b", "click", "clicks", "key", "größe")
 
 
 @pytest.mark.parametrize(
@@ -25,6 +31,8 @@ TOPICS = ("a", "a-b", "a.b", "click", "clicks", "key", "größe")
         ("SELECT\n*\nFROM\nclick\n", ["click"]),
         ("select * from größe", ["größe"]),
         ("select * from a.b", ["a"]),
+        ("select * from 2024_clicks limit 2024", ["2024_clicks"]),
+        ("select * from `2024`", ["2024"]),
     ],
 )
 def test_topics_that_a_query_names(text: str, names: list[str]) -> None:
@@ -38,3 +46,32 @@ def test_names_that_differ_by_case_alone_are_refused() -> None:
     check_apart(["topic:a", "a", "b"])
     with pytest.raises(UsageError, match="names Clicks and clicks, which are one name to Spark"):
         check_apart(["Clicks", "b", "clicks"])
+
+
+@pytest.mark.parametrize(
+    ("text", "tables"),
+    [
+        ("select * from a, `latest:a`", "a and latest:a"),
+        ("select * from a, b", "a and b"),
+        ("select * from a", None),
+        ("select * from `latest:a`", None),
+    ],
+)
+def test_a_version_is_not_taken_of_a_topic_and_its_newest_records(
+    text: str, tables: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each table counts its own: the number of one was a version of any time of the other."""
+    archive: Any = MagicMock(topics=["a", "b"], latest=["a"])
+    archive.select.side_effect = lambda names: [MagicMock(topic=name) for name in names]
+    monkeypatch.setattr(query, "Archive", lambda *_: archive)
+
+    def register(moment: tuple[str, int]) -> list[str]:
+        options = argparse.Namespace(sql=text, bootstrap=None, lake="/lake", moment=moment)
+        return query.register(MagicMock(), options, Progress("query", quiet=True))
+
+    assert register(("time", 1_000))
+    if tables is None:
+        assert register(("version", 3))
+    else:
+        with pytest.raises(UsageError, match=f"--as-of 3: .* of {tables}; give a time"):
+            register(("version", 3))

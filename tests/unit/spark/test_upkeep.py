@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from unittest.mock import MagicMock
+
 import pytest
 
-from kwire.spark.delta import ConflictError
+from kwire.spark.delta import ConflictError, DeltaTable
 from kwire.spark.job import Progress
 from kwire.spark.maintenance import ATTEMPTS, _adder, _beside_others
+
+pytest.importorskip("pyspark")
+
+GONE = (
+    "[FAILED_READ_FILE.FILE_NOT_EXIST] Encountered error while reading file f. File does not exist"
+)
 
 
 @pytest.mark.parametrize("conflicts", [0, 1, ATTEMPTS - 1])
@@ -45,3 +53,27 @@ def test_upkeep_that_is_always_second_ends() -> None:
     with pytest.raises(ConflictError):
         _beside_others(step, Progress("archive", quiet=True))
     assert times == ATTEMPTS
+
+
+@pytest.mark.parametrize(
+    ("text", "versions", "expected"),
+    [
+        (GONE, (4, 5), ConflictError),
+        # Nobody was there: the table is damaged, and looking again does not help.
+        (GONE, (4, 4), RuntimeError),
+        ("Job aborted: no space left on device", (4, 5), RuntimeError),
+    ],
+)
+def test_files_that_another_upkeep_deletes_while_they_are_joined(
+    text: str, versions: tuple[int, int], expected: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With `--keep-replaced 0` the other one deletes what it has replaced at once: the job ended
+    with status 3."""
+    table = DeltaTable(MagicMock(), "/lake/topic.t")
+    found = iter(versions)
+    monkeypatch.setattr(table, "snapshot", lambda: MagicMock(version=lambda: next(found)))
+    public = MagicMock()
+    public.optimize().where().executeCompaction.side_effect = RuntimeError(text)
+    monkeypatch.setattr(table, "_public", lambda: public)
+    with pytest.raises(expected):
+        table.optimize("partition = 0", {})
