@@ -62,10 +62,12 @@ class CurrentConsumer:
             or len(group.members) > groups.settings.max_size
         ):
             return None
+        deadline_ms = now_ms + groups.group_config(group_id, "consumer.session.timeout.ms")
+        if deadline_ms < (groups.deadlines.deadline(self._timer) or 0):
+            return None  # sessions have become shorter: the shard's timer has to be set anew
         shard.now_ms = now_ms
         groups.refresh_at_ms[group_id] = now_ms + METADATA_REFRESH_MS
-        timeout_ms = groups.group_config(group_id, "consumer.session.timeout.ms")
-        groups.deadlines.schedule(self._timer, now_ms + timeout_ms)
+        groups.deadlines.schedule(self._timer, deadline_ms)
         return groups.group_config(group_id, "consumer.heartbeat.interval.ms")
 
 
