@@ -26,6 +26,8 @@ from kwire.kraft.raft import messages as msg
 from kwire.kraft.raft.roles.base import FOREVER_MS
 from kwire.kraft.raft.types import BOOTSTRAP_SNAPSHOT
 from kwire.kraft.snapshots.content import encode_batch, parse_snapshot
+from kwire.kraft.snapshots.taker import ImageSource
+from kwire.log.files import passes
 from kwire.log.scheduling import Scheduler
 from kwire.pending import Pending
 from kwire.protocol.errors import KafkaError
@@ -101,6 +103,9 @@ class Quorum(Protocol):
 
     @property
     def is_running(self) -> bool: ...
+
+    @property
+    def published(self) -> ImageSource | None: ...
 
     def step(self, message: msg.Message) -> None: ...
 
@@ -376,7 +381,29 @@ class ControllerRunner:
                 quorum.fail(error)
 
     def _reload(self) -> None:
-        """Forget what was replayed but not committed: load snapshot and committed log anew."""
+        """Forget what was replayed but not committed. Where files cannot be read for a while the
+        node does not end for that (ADR 22): the image that was published says the same."""
+        try:
+            self._load_stored()
+        except OSError as error:
+            if not passes(error) or not self._load_published():
+                raise
+
+    def _load_published(self) -> bool:
+        """Load the image that this node has published, if that is all that is committed."""
+        source = self._quorum.published
+        if source is None:
+            return False
+        image = source.image
+        is_whole = image.offset >= 0 and image.offset + 1 == self._quorum.feed.next_offset
+        if image.in_transaction or not is_whole:
+            return False
+        records = [record for record, _ in image.record_source()]
+        self.on_snapshot(records, image.offset, image.epoch, source.last_timestamp_ms)
+        return True
+
+    def _load_stored(self) -> None:
+        """Load snapshot and committed log anew."""
         quorum = self._quorum
         log = quorum.metadata_log
         self.controller.discard()

@@ -32,7 +32,7 @@ from kwire.kraft.raft.roles.resigned import Resigned
 from kwire.kraft.raft.types import Node, OffsetAndEpoch
 from kwire.kraft.snapshots.content import parse_snapshot, read_header
 from kwire.kraft.snapshots.policy import SnapshotPolicy
-from kwire.kraft.snapshots.taker import Snapshotter
+from kwire.kraft.snapshots.taker import ImageSource, Snapshotter
 from kwire.log.directories.shortages import error_text
 from kwire.log.files import NotBegunError, ShortageError, passes
 from kwire.log.scheduling import Scheduler, Timer
@@ -192,6 +192,11 @@ class RaftDriver:
     def is_running(self) -> bool:
         """Neither stopping nor failed."""
         return self.error is None and self._stopped is None and not self._closed
+
+    @property
+    def published(self) -> ImageSource | None:
+        """Who holds the image of what is committed."""
+        return self.snapshotter.source
 
     def add_listener(self, listener: Listener) -> None:
         """Tell this listener of everything committed; before `start` only."""

@@ -88,6 +88,40 @@ def test_a_cut_off_leader_refuses_what_it_could_not_commit(cluster: Cluster) -> 
     assert first.image == first.controller.image
 
 
+@pytest.mark.parametrize("name", ["read", "read_batches"])
+def test_a_leader_that_is_cut_off_and_short_of_memory_goes_on(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """It read its snapshot or log anew to forget what it could not commit, and ended for that."""
+    cluster.start(*IDS)
+    first = cluster.wait_active()
+    reply = first.write("before")
+    cluster.loop.run_until(lambda: reply.done)
+    if name == "read":
+        assert first.driver.snapshotter.take()
+        cluster.loop.run_until(lambda: first.driver.raft.log.latest_snapshot[0] > 0)
+    others = [node_id for node_id in IDS if node_id != first.id]
+    cluster.cut = {(first.id, n) for n in others} | {(n, first.id) for n in others}
+    asked: list[str] = []
+
+    def short(*args: Any) -> Any:
+        asked.append(name)
+        raise OSError(errno.ENOMEM, "Cannot allocate memory")
+
+    lost = first.write("lost")
+    with monkeypatch.context() as patched:
+        patched.setattr(first.log.snapshots if name == "read" else first.log, name, short)
+        cluster.loop.run_until(lambda: lost.done)
+    assert asked
+    assert not first.errors
+    assert not first.controller.image.config(2, "lost"), "the working state was discarded"
+    assert first.controller.image == first.image
+    cluster.wait_active()
+    cluster.cut = set()
+    cluster.wait_same()
+    assert first.image == first.controller.image
+
+
 def test_a_replica_knows_when_it_had_all_that_was_committed(cluster: Cluster) -> None:
     cluster.start(*IDS)
     leader = cluster.wait_active()
