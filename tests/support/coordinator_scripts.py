@@ -95,6 +95,13 @@ class SimulatedBroker:
         assert answer.error_code == 0, answer
         self.wait(500)
 
+    def take_producer_id(self) -> None:
+        """Have the first producer id given away: 0 is what answers say of no producer."""
+        request = m.InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
+        self.post("admin", "InitProducerId", 4, request)
+        answer = self.receive("admin")
+        assert (answer.error_code, answer.producer_id) == (0, 0), answer
+
     def bump(self, transactional_id: str, times: int) -> None:
         """Take an idle producer `times` epochs on at once, as so many InitProducerId would."""
         transactions = self.node.coordinators.transactions

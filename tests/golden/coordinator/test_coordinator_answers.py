@@ -31,7 +31,7 @@ def brokers() -> Iterator[dict[str, SimulatedBroker]]:
         broker.stop()
 
 
-SHARE_GROUPS = "share-groups"
+SHARE_GROUPS, TRANSACTIONS = "share-groups", "transactions"
 
 
 def broker_of(set_name: str, started: dict[str, SimulatedBroker]) -> SimulatedBroker:
@@ -41,6 +41,8 @@ def broker_of(set_name: str, started: dict[str, SimulatedBroker]) -> SimulatedBr
         if FEATURE in SETS[set_name][0]:
             broker.set_feature(FEATURE, SETS[set_name][0][FEATURE])
         wait_until_ready(broker)
+        if set_name == TRANSACTIONS:  # its scripts were recorded behind others
+            broker.take_producer_id()
         if set_name == SHARE_GROUPS:  # the first of them wait for the share coordinator to load
             warm_up = CoordinatorRun(broker, "warm-up")
             warm_up.run(SETS[set_name][1]["share-join"])
