@@ -367,8 +367,8 @@ LONG_DIFFERENCES = (
 
 SPARK_JOBS = {
     "archives": ("pipeline", "frames", "oddities"),
-    "lakes": ("tables", "trouble", "beside", "decoded", "reading_few_files"),
-    "mirrors": ("mirror", "on_kafka", "kills", "versions"),
+    "lakes": ("tables", "trouble", "beside", "decoded", "reading_few_files", "versions"),
+    "mirrors": ("mirror", "on_kafka", "kills"),
     "connector": ("connector", "transactions", "secure", "latest", "stores", "log_store"),
 }
 """Tests of Spark's jobs that share a session: each costs half a minute of a core before it is as
