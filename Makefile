@@ -84,7 +84,7 @@ stress: setup-test peers
 	  tests/differential/test_read_by_kafka.py tests/differential/rates \
 	  tests/differential/test_fault_outcomes_live.py tests/differential/test_pair_outcomes_live.py $(ARGS)
 	$(STRESS) $(BIN)/python -m pytest -q compat_tests/spark/jobs/test_random_kills.py \
-	  compat_tests/spark/jobs/test_random_decoded_kills.py \
+	  compat_tests/spark/jobs/test_random_decoded_kills.py compat_tests/spark/jobs/test_versions.py \
 	  compat_tests/spark/jobs/test_kills.py::test_archive_of_many_small_partitions_survives_a_kill \
 	  compat_tests/spark/jobs/test_pipeline.py::test_random_records_survive $(ARGS)
 	$(MAKE) stores

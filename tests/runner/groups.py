@@ -367,7 +367,7 @@ LONG_DIFFERENCES = (
 
 SPARK_JOBS = {
     "archives": ("pipeline", "frames", "oddities"),
-    "lakes": ("tables", "trouble", "beside", "decoded", "reading_few_files", "versions"),
+    "lakes": ("tables", "trouble", "beside", "decoded", "reading_few_files"),
     "mirrors": ("mirror", "on_kafka", "kills"),
     "connector": ("connector", "transactions", "secure", "latest", "stores", "log_store"),
 }
