@@ -47,6 +47,7 @@ def commit_in_slices(
 ) -> Pending[ResponseT]:
     """`decide()` once `made` is made of `topics`; `ask_again()` if one of these is gone by then, of
     which nobody would forget the offsets."""
+    # Not by `then`: who gives the answer up gives up no commit.
     answer: Pending[ResponseT] = Pending()
 
     def go_on() -> Answer[ResponseT]:

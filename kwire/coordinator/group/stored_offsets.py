@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-NO_ID = bytes(16)
+from kwire.protocol import uuids
+
+NO_ID = uuids.ZERO
 """Of a topic: in a commit whose record has none."""
 
 
