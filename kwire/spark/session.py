@@ -45,7 +45,9 @@ LOCAL_SHUFFLE_PARTITIONS = 8
 COMPILING = (
     "-XX:+IgnoreUnrecognizedVMOptions -XX:Tier4InvocationThreshold=50000 "
     "-XX:Tier4MinInvocationThreshold=20000 -XX:Tier4CompileThreshold=150000 "
-    "-XX:Tier4BackEdgeThreshold=400000"
+    "-XX:Tier4BackEdgeThreshold=400000 "
+    # The first compiler's code stays longer, then, and takes more room.
+    "-XX:ReservedCodeCacheSize=512m"
 )
 # An Arrow batch of large records: whichever of records and bytes is reached first ends it.
 ARROW_BATCH_BYTES = 16 << 20

@@ -24,7 +24,7 @@ from tests.system.test_schema_validation import DEEP, USER, faults, head, new_to
 from tests.system.test_schema_validation import registered as register
 
 ENDLESS_ID = 900_001
-PARTS = 10
+PARTS = 40
 WIDE = {"properties": {f"property_{at}": {"type": "string"} for at in range(9_900)}}
 
 

@@ -38,6 +38,7 @@ KEYS = [
         "compression.type",
     ),
 ]
+UNKNOWN_TOPIC = 3  # UNKNOWN_TOPIC_OR_PARTITION
 DYNAMIC_BROKER_CONFIG = 2  # A config source.
 CHANGED = "log.retention.ms"
 RETENTION = "${file:@/values:retention}"
@@ -140,7 +141,7 @@ def play(bootstrap: str, directory: pathlib.Path) -> dict[str, Any]:
         one.change(codec, name="")
         one.change(*FILE, codec, name="", shows=lambda: one.value("compression.type") == "zstd")
         create_topic(client, "t", 1, 1, {})
-        one.note("topic", describe(client, TOPIC, "t", ["compression.type"]))
+        one.note("topic", _of_new_topic(client, "t"))
         retention = ("retention.ms", SET, f"${{file:{directory}/values:retention}}")
         one.note("topic value", change(client, TOPIC, "t", [retention]))
         in_sync = ("min.insync.replicas", SET, "${file:@/values:threads}")
@@ -152,6 +153,13 @@ def play(bootstrap: str, directory: pathlib.Path) -> dict[str, Any]:
         ]
         one.note("created", shown)
         return one.answers
+
+
+def _of_new_topic(client: Client, name: str) -> Any:
+    """Its settings as soon as the broker that is asked has followed the metadata so far."""
+    while (found := describe(client, TOPIC, name, ["compression.type"]))[0] == UNKNOWN_TOPIC:
+        pass
+    return found
 
 
 def _refused(one: Play) -> None:
