@@ -71,6 +71,7 @@ class Broker:
         flag("faults", faults)
         given = None if directory is None else data_directory(directory)
         self._config = setting_texts(config or {}, DIRECTORIES, "accepted is Broker(directory=...)")
+        _check_is_broker(self._config)
         self._temporary: Path | None = None
         if given is None:
             given = Path(tempfile.mkdtemp(prefix="kwire-testing-"))
@@ -265,3 +266,12 @@ class Broker:
             return [one.name or "" for one in found if not one.is_internal]
 
         return self._client.run(names)
+
+
+def _check_is_broker(config: Mapping[str, str]) -> None:
+    """A controller alone has no address for clients."""
+    roles = config.get("process.roles")
+    if roles is not None and "broker" not in [role.strip() for role in roles.split(",")]:
+        raise ValueError(
+            f"config 'process.roles': {roles!r} has no broker; accepted is 'broker,controller'"
+        )

@@ -5,8 +5,8 @@ It is loaded by every run of pytest, so that it imports nothing before a fixture
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from collections.abc import Callable, Generator, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
 import pytest
 
@@ -43,7 +43,8 @@ def kafka(request: pytest.FixtureRequest) -> Iterator[Broker | Cluster]:
     if brokers == 1:
         from kwire.testing.broker import Broker
 
-        with _made(lambda: Broker(**options)) as broker:
+        broker = _started(lambda: Broker(**options))
+        with broker:
             yield _shown(request, "kafka", broker)
     else:
         yield from _cluster(request, "kafka", brokers, options)
@@ -61,16 +62,27 @@ def _cluster(
 ) -> Iterator[Cluster]:
     from kwire.testing.broker_cluster import Cluster
 
-    with _made(lambda: Cluster(brokers, **options)) as cluster:
+    cluster = _started(lambda: Cluster(brokers, **options))
+    with cluster:
         yield _shown(request, name, cluster)
 
 
-def _made(make: Callable[[], T]) -> T:
-    """What a marker says of its brokers, in one line where they cannot have it."""
+def _started(make: Callable[[], T]) -> T:
+    """Brokers as a marker says, that serve; in one line where they cannot have it."""
+    from kwire.testing.brokers.runner import BrokerFailed
+
+    told = ""
     try:
-        return make()
+        made: Any = make()
     except (TypeError, ValueError) as error:
-        pytest.fail(f"pytest.mark.kafka: {error}", pytrace=False)
+        told = f"pytest.mark.kafka: {error}"
+    if not told:
+        try:
+            return cast("T", made.start())
+        except BrokerFailed as error:
+            told = str(error)
+    # Outside of the blocks, whose error would be shown too.
+    pytest.fail(told, pytrace=False)
 
 
 def _options(request: pytest.FixtureRequest) -> dict[str, Any]:
@@ -82,7 +94,7 @@ def _options(request: pytest.FixtureRequest) -> dict[str, Any]:
         for name, value in marker.kwargs.items():
             _check(name, value)
             if name == "config":
-                found[name] = {**value, **found.get(name, {})}
+                found[name] = {**(value or {}), **found.get(name, {})}
             else:
                 found.setdefault(name, value)
     return found
@@ -101,12 +113,17 @@ def _check(name: str, value: object) -> None:
     if name == "config":
         from kwire.testing.brokers.runner import setting_texts
 
-        if not isinstance(value, dict):
+        if value is None:
+            return
+        if not isinstance(value, Mapping):
             _refuse(f"config={value!r}", "a dictionary of configs")
+        told = ""
         try:
             setting_texts(value)
         except TypeError as error:
-            pytest.fail(f"pytest.mark.kafka: {error}", pytrace=False)
+            told = str(error)
+        if told:  # outside of the block, whose error would be shown too
+            pytest.fail(f"pytest.mark.kafka: {told}", pytrace=False)
 
 
 def _refuse(

@@ -109,7 +109,9 @@ REFUSED = {
     "signal.setitimer": "import signal; signal.setitimer(signal.ITIMER_REAL, 0)",
     "_thread.start_new_thread": "import _thread; _thread.start_new_thread(print, ())",
     "select.select": "import select; select.select([], [], [], 0)",
-    "a selector": "import selectors; selectors.DefaultSelector()",
+    "selectors.": "import selectors; selectors.DefaultSelector()",
+    "selectors.PollSelector": "import selectors; selectors.PollSelector()",
+    "asyncio.new_event_loop": "asyncio.new_event_loop()",
     "confluent_kafka.Producer": "import confluent_kafka; confluent_kafka.Producer({})",
 }
 

@@ -33,6 +33,19 @@ async def test_of_nine(cluster, most: int = 9):
         cluster.note(f"sold {number}")
     assert len(sold) <= most, f"{len(sold)} sold"
 
+@simulate(seeds=1, minutes=0, brokers=1, processes=1)
+async def test_of_the_fifth(cluster):
+    numbers = list(cluster.operations(8))
+    if 5 not in numbers:
+        raise RuntimeError("nothing to be seen")
+    raise ValueError(f"{len(numbers)} numbers")
+
+@simulate(seeds=1, minutes=0, brokers=1, processes=1)
+async def test_of_none(cluster):
+    for number in cluster.operations(3):
+        cluster.note(f"sold {number}")
+    raise ValueError("closed")
+
 @simulate(seeds=3, minutes=0, brokers=1)
 async def test_all_well(cluster):
     cluster.note(f"seed {cluster.seed}")
@@ -97,6 +110,23 @@ def test_the_commands_of_a_report_fail_as_the_run_did(
     tested = run(words, shop.parent, **variables)
     assert tested.returncode == 1, tested.stderr
     assert "seed 0 fails: AssertionError: 10 sold" in tested.stdout
+
+
+def test_a_run_is_made_smaller_as_long_as_it_fails_with_the_same_error(shop: Path) -> None:
+    with pytest.raises(SimulationFailed, match="1 of 8 operations: ValueError: 1 numbers") as found:
+        Search(load(str(shop), "test_of_the_fifth"), {}).run()
+    assert "--operations 5\n" in str(found.value)
+
+
+def test_a_run_that_fails_without_operations_is_replayed_without(shop: Path) -> None:
+    with pytest.raises(SimulationFailed, match="0 of 3 operations") as found:
+        Search(load(str(shop), "test_of_none"), {}).run()
+    assert "--operations none\n" in str(found.value)
+    assert "KWIRE_SIMULATION_OPERATIONS=none " in str(found.value)
+    replay = str(found.value).partition("simulation replay ")[2].splitlines()[0]
+    done = command(f"replay {replay}", shop.parent)
+    assert done.returncode == 1
+    assert "sold" not in done.stdout
 
 
 def test_replay_tells_the_whole_history_and_the_fingerprint_of_a_seed_that_is_well(

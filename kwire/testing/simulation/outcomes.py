@@ -30,6 +30,12 @@ class Outcome:
     history: str
     simulated_s: float
 
+    @property
+    def kind(self) -> str:
+        """What sort of failure it is: the error's class, and which check it is of."""
+        name, _, text = self.summary.partition(": ")
+        return f"{name}: {text.partition(chr(10))[0]}" if name == "CheckFailed" else name
+
 
 def outcome_of(test: Test, arguments: Mapping[str, object], options: Options) -> Outcome:
     """Run it. Raises nothing that the test raises."""

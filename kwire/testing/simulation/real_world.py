@@ -7,6 +7,7 @@ real ones.
 from __future__ import annotations
 
 import _thread
+import asyncio
 import concurrent.futures
 import multiprocessing.process
 import os
@@ -32,6 +33,14 @@ C_CLIENT_MODULES = {
     "confluent_kafka.aio": ("AIOProducer", "AIOConsumer"),
 }
 
+
+SELECTORS = (
+    "SelectSelector",
+    "PollSelector",
+    "EpollSelector",
+    "DevpollSelector",
+    "KqueueSelector",
+)
 
 FUNCTIONS: dict[tuple[ModuleType, str], tuple[str, ...]] = {
     (os, refusals.PROCESSES): (
@@ -62,10 +71,6 @@ def replacements(world: refusals.World) -> list[Replacement]:
         _refusing(world, os, "system", "os.system", refusals.PROCESSES),
         _refusing(world, socket.socket, "__init__", "socket.socket", refusals.SOCKETS),
         _refusing(
-            world, selectors.SelectSelector, "select", "selectors.SelectSelector", refusals.SOCKETS
-        ),
-        _refusing(world, selectors.DefaultSelector, "__init__", "a selector", refusals.SOCKETS),
-        _refusing(
             world,
             multiprocessing.process.BaseProcess,
             "start",
@@ -73,6 +78,14 @@ def replacements(world: refusals.World) -> list[Replacement]:
             refusals.PROCESSES,
         ),
     ]
+    for name in SELECTORS:
+        if hasattr(selectors, name):
+            call = f"selectors.{name}"
+            selector = getattr(selectors, name)
+            found.append(_refusing(world, selector, "__init__", call, refusals.SOCKETS))
+    for where in (asyncio, asyncio.events):
+        call = "asyncio.new_event_loop"
+        found.append(_refusing(world, where, "new_event_loop", call, refusals.LOOPS))
     for name in ("ThreadPoolExecutor", "ProcessPoolExecutor"):
         pool = getattr(concurrent.futures, name)
         instead = refusals.PROCESSES if name.startswith("Process") else refusals.THREADS

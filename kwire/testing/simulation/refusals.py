@@ -50,5 +50,6 @@ SOCKETS = "it needs a real socket; asyncio.open_connection and asyncio.start_ser
 SIGNALS = "signals are those of the simulation: loop.add_signal_handler, process.stop() and kill()"
 BLOCKING = "it blocks the loop while no time passes; use `await asyncio.sleep(...)`"
 C_CLIENTS = "it is a client in C with threads of its own; aiokafka runs on the simulated loop"
+LOOPS = "an application has the loop that it runs on; `cluster.process(...)` has one of its own"
 NAMES = "names are those of the simulation (`cluster.bootstrap`); loop.getaddrinfo is simulated"
 TLS = "the simulated network has no TLS; connect without it"

@@ -119,7 +119,7 @@ class Search:
             numbers = shown_numbers(smaller.faults)
             options += f" --faults {numbers}"
             variables += f" {PREFIX}FAULTS={numbers}"
-            if smaller.operations:
+            if failed.operations:
                 numbers = shown_numbers(smaller.operations)
                 options += f" --operations {numbers}"
                 variables += f" {PREFIX}OPERATIONS={numbers}"
@@ -133,8 +133,8 @@ class Search:
 
 
 class Shrinking:
-    """Makes a failing run smaller: faults first, then operations, as long as it fails. A third of
-    the runs, and of the time, is kept for operations."""
+    """Makes a failing run smaller: faults first, then operations, as long as it fails with the same
+    error. A third of the runs, and of the time, is kept for operations."""
 
     def __init__(self, options: Options, worker: Worker, runs: int) -> None:
         self._options = options
@@ -175,7 +175,7 @@ class Shrinking:
                 tried = self._tried(replace(options_of(best, fewer), seed=best.seed))
                 if tried is None:
                     return best
-                if tried.failure and set(numbers_of(tried)) <= set(numbers):
+                if _is_same(tried, best) and set(numbers_of(tried)) <= set(numbers):
                     best = tried
                 else:
                     at += size
@@ -189,6 +189,12 @@ class Shrinking:
         self._runs_left -= 1
         self._worker.ask(options)
         return self._worker.answer()
+
+
+def _is_same(tried: Outcome, best: Outcome) -> bool:
+    """Whether it fails as well, and not of something else: a test may end in another error where
+    nothing has been done."""
+    return tried.failure is not None and tried.kind == best.kind
 
 
 def _seed_of(outcome: Outcome) -> int:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 TESTS = """
 import sys
+import types
 import pytest
 from kwire.testing import Cluster
 
@@ -29,6 +30,14 @@ class TestMarked:
     def test_the_nearest_wins(self, kafka):
         kafka.topic("t").send("a")
         assert kafka.topic("t").partitions == 2
+
+@pytest.mark.kafka(config=None, process=False)
+def test_defaults_that_are_said(kafka):
+    assert kafka.topics() == []
+
+@pytest.mark.kafka(config=types.MappingProxyType({"num.partitions": 4}))
+def test_any_mapping(kafka):
+    assert kafka.topic("t").create().partitions == 4
 
 @pytest.mark.kafka(brokers=2)
 def test_more_brokers(kafka):
@@ -66,6 +75,12 @@ def test_identity(kafka_cluster): ...
 
 @pytest.mark.kafka(config={"num.partitions": -5})
 def test_value(kafka): ...
+
+@pytest.mark.kafka(config={"unclean.leader.election.enable": "maybe"})
+def test_value_of_a_cluster(kafka_cluster): ...
+
+@pytest.mark.kafka(config={"process.roles": "controller"})
+def test_role(kafka): ...
 """
 
 UNUSED = """
@@ -88,7 +103,7 @@ def _pytest(directory: Path, text: str, *arguments: str) -> subprocess.Completed
 def test_tests_never_meet_also_with_four_workers(tmp_path: Path) -> None:
     result = _pytest(tmp_path, TESTS, "-n", "4")
     assert result.returncode == 0, result.stdout
-    assert "12 passed" in result.stdout
+    assert "14 passed" in result.stdout
 
 
 def test_what_fails_is_told_with_the_log_of_the_broker(tmp_path: Path) -> None:
@@ -109,8 +124,14 @@ def test_what_fails_is_told_with_the_log_of_the_broker(tmp_path: Path) -> None:
         "pytest.mark.kafka: config 'node.id' is the test broker's own; the brokers of a cluster "
         "have it from the cluster",
         "broker does not start: Invalid value -5 for configuration num.partitions",
+        "Invalid value maybe for configuration unclean.leader.election.enable",
+        "pytest.mark.kafka: config 'process.roles': 'controller' has no broker; accepted is "
+        "'broker,controller'",
     ):
         assert line in output, output
+    refused = output.partition("ERROR at setup of test_option")[2].partition("= FAILURES =")[0]
+    for untold in ("plugin.py", "thread_runner.py", "During handling"):
+        assert untold not in refused, refused
 
 
 def test_the_plugin_imports_nothing_where_nobody_uses_it(tmp_path: Path) -> None:
