@@ -26,6 +26,7 @@ from kwire.testing.brokers.runner import (
 )
 from kwire.testing.brokers.thread_runner import ThreadRunner
 from kwire.testing.brokers.unfinished import NOTE, unfinished
+from kwire.testing.entering import entered
 from kwire.testing.faults import Faults
 from kwire.testing.groups import Group
 from kwire.testing.snapshots import Snapshot
@@ -106,7 +107,7 @@ class Broker:
         self.close()
 
     async def __aenter__(self) -> Self:
-        return await asyncio.to_thread(self.__enter__)
+        return await entered(self.__enter__, self.close)
 
     async def __aexit__(self, *_: object) -> None:
         await asyncio.to_thread(self.close)

@@ -30,6 +30,7 @@ from kwire.testing.brokers.thread_runner import ThreadRunner
 from kwire.testing.brokers.unfinished import NOTE, check_finished, unfinished
 from kwire.testing.cluster.cluster import FAST_SETTINGS
 from kwire.testing.cluster.ports import free_ports
+from kwire.testing.entering import entered
 from kwire.testing.faults import Faults
 from kwire.testing.groups import Group
 from kwire.testing.snapshots import ClusterSnapshot, Snapshot
@@ -242,7 +243,7 @@ class Cluster:
         self.close()
 
     async def __aenter__(self) -> Self:
-        return await asyncio.to_thread(self.start)
+        return await entered(self.start, self.close)
 
     async def __aexit__(self, *_: object) -> None:
         await asyncio.to_thread(self.close)

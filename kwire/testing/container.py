@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NoReturn, Self
 
 from kwire.config.environment import settings_of
+from kwire.testing.arguments import PORT_MAX, whole
 from kwire.testing.broker import Broker
 
 
@@ -46,9 +47,14 @@ class KafkaContainer:
             self.with_env(key, value)
         return self
 
-    def with_bind_ports(self, container: int | str, host: int | None = None) -> Self:
+    def with_bind_ports(self, container: int | str, host: int | str | None = None) -> Self:
         """The broker is at `host`, whichever port of a container is meant; None picks one."""
-        self._port = host or 0
+        if isinstance(host, str):
+            is_number = host.isascii() and host.isdecimal() and len(host) <= 5
+            if not is_number:
+                raise ValueError(f"host={host!r}: accepted are 0 to {PORT_MAX}")
+            host = int(host)
+        self._port = whole("host", host or 0, 0, PORT_MAX)
         return self
 
     def with_exposed_ports(self, *_: int | str) -> Self:
@@ -70,7 +76,9 @@ class KafkaContainer:
         )
 
     def start(self, timeout: float = 30) -> Self:
-        """Start the broker; BrokerFailed with its log."""
+        """Start the broker, unless it has started; BrokerFailed with its log."""
+        if self._broker is not None:
+            return self
         self._broker = Broker(config=self._config, port=self._port).start()
         return self
 

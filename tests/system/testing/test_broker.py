@@ -14,7 +14,7 @@ import pytest
 from confluent_kafka import Consumer
 
 from kwire.network import loop as loops_of_nodes
-from kwire.testing import Broker, BrokerFailed, KafkaContainer, Topic, until, wait_until
+from kwire.testing import Broker, BrokerFailed, Cluster, KafkaContainer, Topic, until, wait_until
 from kwire.testing.cluster.ports import free_ports
 from tests.support.frames import WireError
 from tests.support.wire import WireClient, batch_of, produce_request, produce_values
@@ -143,6 +143,27 @@ def test_it_is_a_context_manager_of_both_kinds() -> None:
     asyncio.run(_in_a_loop())
 
 
+@pytest.mark.parametrize("make", [Broker, lambda: Cluster(1)], ids=["broker", "cluster"])
+def test_who_is_cancelled_while_a_broker_starts_leaves_none(make: object) -> None:
+    async def cancelled() -> None:
+        async def enter() -> None:
+            async with brokers:
+                raise AssertionError("it was cancelled before")
+
+        brokers = make()  # type: ignore[operator]
+        entering = asyncio.create_task(enter())
+        await asyncio.sleep(0)
+        entering.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await entering
+        with pytest.raises(BrokerFailed, match="make another one"):
+            brokers.start()
+
+    before = threading.active_count()
+    asyncio.run(cancelled())
+    assert threading.active_count() == before
+
+
 def test_a_config_that_cannot_be_right_is_told_in_one_line() -> None:
     with pytest.raises(BrokerFailed, match=r"num\.partitions"):
         Broker(config={"num.partitions": "many"}).start()
@@ -235,6 +256,15 @@ def test_a_test_for_testcontainers_runs_unchanged() -> None:
         with pytest.raises(BrokerFailed):
             Broker(port=port).start()
         assert b"broker 1 is unfenced" in kafka.get_logs()[1]
+
+
+def test_a_container_that_has_started_stays_the_same_one() -> None:
+    container = KafkaContainer().with_bind_ports("9093", str(free_ports(1)[0])).start()
+    address = container.get_bootstrap_server()
+    with container as entered:
+        assert entered.start().get_bootstrap_server() == address
+    with pytest.raises(ValueError, match="host='9093/tcp': accepted are 0 to 65535"):
+        KafkaContainer().with_bind_ports(9093, "9093/tcp")
 
 
 def test_a_topic_has_as_many_partitions_as_the_broker_gives_by_default() -> None:
