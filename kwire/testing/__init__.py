@@ -26,6 +26,14 @@ if TYPE_CHECKING:
     from kwire.testing.groups import Group as Group
     from kwire.testing.records import Record as Record
     from kwire.testing.records import assert_records as assert_records
+    from kwire.testing.simulation import ExactlyOnce as ExactlyOnce
+    from kwire.testing.simulation import KeyOrder as KeyOrder
+    from kwire.testing.simulation import NothingDoubled as NothingDoubled
+    from kwire.testing.simulation import NothingLost as NothingLost
+    from kwire.testing.simulation import OffsetsForward as OffsetsForward
+    from kwire.testing.simulation import simulate as simulate
+    from kwire.testing.simulation import simulated_cluster as simulated_cluster
+    from kwire.testing.simulation import watch as watch
     from kwire.testing.snapshots import ClusterSnapshot as ClusterSnapshot
     from kwire.testing.snapshots import Snapshot as Snapshot
     from kwire.testing.topics import Topic as Topic
@@ -49,6 +57,13 @@ _HOMES = {
     "assert_records": "records",
     "until": "waiting",
     "wait_until": "waiting",
+    **dict.fromkeys(
+        (
+            *("simulate", "simulated_cluster", "watch"),
+            *("NothingLost", "NothingDoubled", "KeyOrder", "ExactlyOnce", "OffsetsForward"),
+        ),
+        "simulation",
+    ),
 }
 
 __all__ = list(_HOMES)

@@ -9,8 +9,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
-from kwire.client.admin import Admin
-from kwire.client.cluster import Cluster
 from kwire.node.early_topics import SETTING as EARLY_TOPICS
 from kwire.testing.arguments import PORT_MAX, data_directory, flag, text, whole
 from kwire.testing.blocking import BlockingClient
@@ -30,7 +28,7 @@ from kwire.testing.entering import entered
 from kwire.testing.faults import Faults
 from kwire.testing.groups import Group
 from kwire.testing.snapshots import Snapshot
-from kwire.testing.topics import Topic
+from kwire.testing.topics import Topic, names_of_topics
 
 SMALL_INTERNAL_TOPICS = {
     "offsets.topic.num.partitions": "1",
@@ -261,12 +259,7 @@ class Broker:
 
     def topics(self) -> list[str]:
         """The names of all topics but internal ones."""
-
-        async def names(cluster: Cluster) -> list[str]:
-            found = await Admin(cluster).topics.listed()
-            return [one.name or "" for one in found if not one.is_internal]
-
-        return self._client.run(names)
+        return self._client.run(names_of_topics)
 
 
 def _check_is_broker(config: Mapping[str, str]) -> None:

@@ -34,7 +34,7 @@ from kwire.testing.entering import entered
 from kwire.testing.faults import Faults
 from kwire.testing.groups import Group
 from kwire.testing.snapshots import ClusterSnapshot, Snapshot
-from kwire.testing.topics import Topic
+from kwire.testing.topics import Topic, names_of_topics
 
 CLIENTS, BROKERS, CONTROLLER = "PLAINTEXT", "BROKERS", "CONTROLLER"
 BROKERS_MAX = 9
@@ -255,14 +255,18 @@ class Cluster:
         """The addresses of all brokers, as clients want them."""
         return ",".join(broker.bootstrap for broker in self)
 
-    def start(self) -> Self:
-        """Start all brokers that do not run, and wait until they serve."""
+    def _named(self, brokers: tuple[int, ...]) -> list[ClusterBroker]:
+        """Those of these ids, all where none is named."""
+        return [self[node_id] for node_id in brokers] if brokers else list(self)
+
+    def start(self, *brokers: int) -> Self:
+        """Start all brokers that do not run, or those that are named, and wait until they serve."""
         self._check_open()
         for node_id in self._brokers:
             check_finished(self._data(node_id))
         from concurrent.futures import ThreadPoolExecutor
 
-        waiting = [broker for broker in self if not broker.is_running]
+        waiting = [broker for broker in self._named(brokers) if not broker.is_running]
         try:
             # No broker serves before most of them do.
             with ThreadPoolExecutor(len(self)) as pool:
@@ -273,10 +277,32 @@ class Cluster:
             raise
         return self
 
-    def stop(self) -> None:
-        """Stop all brokers in order."""
-        for broker in self:
+    def stop(self, *brokers: int) -> None:
+        """Stop all brokers in order, or those that are named."""
+        for broker in self._named(brokers):
             broker.stop()
+
+    def kill(self, *brokers: int) -> None:
+        """End all brokers, or those that are named, as SIGKILL does."""
+        for broker in self._named(brokers):
+            broker.kill()
+
+    def restart(self, *brokers: int) -> Self:
+        """Stop all brokers in order, or those that are named, and start them again."""
+        self.stop(*brokers)
+        return self.start(*brokers)
+
+    def pause(self, *brokers: int) -> None:
+        """As SIGSTOP of all brokers that run, or of those that are named, until `resume`."""
+        for broker in self._named(brokers):
+            if brokers or broker.is_running:
+                broker.pause()
+
+    def resume(self, *brokers: int) -> None:
+        """End the pauses of all brokers, or of those that are named."""
+        for broker in self._named(brokers):
+            if brokers or broker.is_running:
+                broker.resume()
 
     def close(self) -> None:
         """End all brokers and their data; nothing when that was said before."""
@@ -415,6 +441,10 @@ class Cluster:
     def group(self, group_id: str) -> Group:
         """The consumer group of this id, whether it exists or not."""
         return Group(group_id, self._client)
+
+    def topics(self) -> list[str]:
+        """The names of all topics but internal ones."""
+        return self._client.run(names_of_topics)
 
     def leader(self, topic: str, partition: int = 0) -> ClusterBroker:
         """The broker that leads a partition now, by those that know the newest leader epoch;

@@ -213,3 +213,9 @@ def _bytes(text: Text) -> bytes | None:
     if text is not None and not isinstance(text, bytes | str):
         raise TypeError(f"{text!r}: keys, values and headers are str, bytes or None")
     return text.encode() if isinstance(text, str) else text
+
+
+async def names_of_topics(cluster: Cluster) -> list[str]:
+    """Those of all topics but internal ones."""
+    found = await Admin(cluster).topics.listed()
+    return [one.name or "" for one in found if not one.is_internal]

@@ -64,3 +64,36 @@ def test_what_does_not_exist_is_refused_by_name(cluster: Cluster) -> None:
         cluster.leader("nothing")
     with pytest.raises(ValueError, match="brokers=0: accepted are 1 to 9"):
         Cluster(0)
+
+
+def test_brokers_that_are_named_are_ended_and_paused(cluster: Cluster) -> None:
+    topic = cluster.topic("kept").create()
+    topic.send("a")
+    cluster.kill(1)
+    assert [broker.is_running for broker in cluster] == [False, True, True]
+    cluster.start(1)
+    cluster.restart(1)
+    assert all(broker.is_running for broker in cluster)
+    cluster.pause(1, 2)
+    assert [broker.is_paused for broker in cluster] == [True, True, False]
+    cluster.resume(1)
+    assert [broker.is_paused for broker in cluster] == [False, True, False]
+    cluster.resume()
+    topic.assert_records("a")
+    with pytest.raises(KeyError, match="broker 7: there are 1, 2, 3"):
+        cluster.restart(7)
+
+
+def test_all_brokers_are_ended_and_paused() -> None:
+    with Cluster(1) as cluster:
+        topic = cluster.topic("kept").create()
+        topic.send("a")
+        cluster.pause()
+        assert cluster[1].is_paused
+        cluster.kill()
+        cluster.pause()  # of none
+        assert not cluster[1].is_running
+        cluster.start()
+        cluster.restart()
+        topic.assert_records("a")
+        assert cluster.topics() == ["kept"]
