@@ -161,8 +161,10 @@ class FaultControl:
         if not is_near or any(name in headers for name in OF_BROWSERS):
             raise _Refused(403, "the control API of faults is not for browsers")
         if token:
-            given = headers.get("authorization", "").removeprefix("Bearer ")
-            if not hmac.compare_digest(given.encode(), token.encode()):
+            scheme, _, given = headers.get("authorization", "").partition(" ")
+            if scheme.lower() != "bearer" or not hmac.compare_digest(
+                given.encode(), token.encode()
+            ):
                 raise _Refused(401, f"the token of {TOKEN} is needed: Authorization: Bearer TOKEN")
 
     async def _execute(
@@ -174,7 +176,11 @@ class FaultControl:
         if len(parts) == 2:
             if method != "DELETE":
                 raise _Refused(405, f"{method} {path}; accepted: DELETE")
-            return 200, self._faults.remove(_number(parts[1]))
+            number = _number(parts[1])
+            try:
+                return 200, self._faults.remove(number)
+            except FaultError as error:
+                raise _Refused(404, str(error)) from None
         if method == "GET":
             return 200, {"faults": self._faults.standing()}
         if method == "DELETE":
@@ -182,7 +188,8 @@ class FaultControl:
             return 200, {}
         if method != "POST":
             raise _Refused(405, f"{method} {path}; accepted: GET, POST, DELETE")
-        if headers.get("content-type", "").partition(";")[0].strip() != "application/json":
+        given = headers.get("content-type", "").partition(";")[0].strip().lower()
+        if given != "application/json":
             raise _Refused(400, "a fault is sent as Content-Type: application/json")
         return 201, await self._faults.add(_given(body))
 

@@ -140,6 +140,7 @@ def test_faults_are_added_listed_and_removed(address: str) -> None:
         ("PUT", "/faults", "{}", 405, "GET, POST, DELETE"),
         ("GET", "/faults/1", None, 405, "DELETE"),
         ("DELETE", "/faults/x", None, 404, "'x'"),
+        ("DELETE", "/faults/7", None, 404, "there is no fault 7; accepted: none"),
         ("POST", "/faults", "{", 400, "no JSON object"),
         ("POST", "/faults", "[]", 400, "no JSON object"),
         ("POST", "/faults", "[" * 60_000, 400, "no JSON object"),
@@ -168,6 +169,8 @@ def test_pages_of_browsers_are_refused(address: str) -> None:
 def test_a_token_is_asked_for(guarded: str) -> None:
     assert ask(guarded, "GET", "/faults")[0] == 401
     assert ask(guarded, "GET", "/faults", Authorization="Bearer other")[0] == 401
+    assert ask(guarded, "GET", "/faults", Authorization="Basic secret")[0] == 401
+    assert ask(guarded, "GET", "/faults", Authorization="bearer secret")[0] == 200
     assert FaultClient(guarded, "secret").standing() == []
     with pytest.raises(FaultError, match=r"kwire\.fault\.token is needed"):
         FaultClient(guarded).standing()
