@@ -14,7 +14,7 @@ import pytest
 from kwire.testing.simulation import SimulationFailed
 from kwire.testing.simulation.loading import NotFound, load
 from kwire.testing.simulation.search import Search
-from kwire.testing.simulation.simulated_test import parsed_numbers, shown_numbers
+from kwire.testing.simulation.simulated_test import PREFIX, parsed_numbers, shown_numbers
 
 pytest.importorskip("aiokafka")
 ROOT = Path(__file__).parents[2]
@@ -110,6 +110,17 @@ def test_the_commands_of_a_report_fail_as_the_run_did(
     tested = run(words, shop.parent, **variables)
     assert tested.returncode == 1, tested.stderr
     assert "seed 0 fails: AssertionError: 10 sold" in tested.stdout
+    assert "made smaller" not in tested.stdout
+
+
+def test_what_was_made_smaller_is_replayed_as_it_is(shop: Path) -> None:
+    test = load(str(shop), "test_of_none")
+    variables = {"SEED": "0", "FAULTS": "none", "OPERATIONS": "0,2"}
+    test = test.told_by_environment({PREFIX + name: text for name, text in variables.items()})
+    with pytest.raises(SimulationFailed) as found:
+        Search(test, {}).run()
+    assert "made smaller" not in str(found.value)
+    assert "--faults none --operations 0,2\n" in str(found.value)
 
 
 def test_a_run_is_made_smaller_as_long_as_it_fails_with_the_same_error(shop: Path) -> None:

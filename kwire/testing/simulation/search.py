@@ -45,7 +45,9 @@ class Search:
             outcomes = self._over_seeds(workers, waiting)
             failed = min((one for one in outcomes if one.failure), key=_seed_of, default=None)
             if failed is not None:
-                shrinking = Shrinking(self._test.options, workers[0], self._test.shrink_runs)
+                is_replayed = self._test.options.faults is not None  # it was made smaller before
+                runs = 0 if is_replayed else self._test.shrink_runs
+                shrinking = Shrinking(self._test.options, workers[0], runs)
                 smaller = shrinking.smallest(failed)
                 raise SimulationFailed(self._told(failed, smaller))
         except WorkerFailed as error:

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from kwire import testing
+from kwire.testing import simulation
 from kwire.testing.simulation import SimulatedHost, Simulation
 from kwire.testing.simulation.network import POISON
 
@@ -269,3 +271,8 @@ def test_nothing_of_two_connections_arrives_at_one_instant_where_they_are_apart(
 
     assert len(set(instants(0.0))) == 1
     assert len(set(instants(1e-6))) == 3
+
+
+def test_what_tests_of_an_application_use_is_found_beside_brokers() -> None:
+    for name in ("simulate", "simulated_cluster", "watch", "NothingLost", "ExactlyOnce"):
+        assert getattr(testing, name) is getattr(simulation, name)
