@@ -25,6 +25,7 @@ MILLION = 1_000_000
 MILLION_BITS = MILLION.bit_length()
 RANKS = 1 << 30  # of timers that are due together
 RANK_BITS = RANKS.bit_length()
+LATE_S = 0.02  # that a timer waits at most for queues that never run empty
 
 
 class SimulationError(AssertionError):
@@ -164,7 +165,13 @@ class Simulation:
 
     def step(self) -> bool:
         """Run one callback; returns False when nothing is left to do, ever."""
-        handle = self._next_ready() if self._ready else self._next_timer()
+        timers = self._timers
+        if not self._ready:
+            handle = self._next_timer()
+        elif timers and timers[0][0] < self.now - LATE_S:
+            handle = self._late_timer() or self._next_ready()
+        else:
+            handle = self._next_ready()
         if handle is None:
             return False
         if not handle.is_cancelled:
@@ -216,6 +223,20 @@ class Simulation:
         if not queue:
             del ready[loop]
         return handle
+
+    def _late_timer(self) -> SimulatedHandle | None:
+        """The next timer of those that are late: a program that spins (`await asyncio.sleep(0)`)
+        until something comes never lets the queues run empty."""
+        timers, latest = self._timers, self.now - LATE_S
+        while timers and timers[0][0] < latest:
+            handle = heappop(timers)[3]
+            if handle.is_cancelled:
+                continue
+            held = handle.loop.held
+            if held is None:
+                return handle
+            held.append(handle)
+        return None
 
     def _next_timer(self) -> SimulatedHandle | None:
         """The next timer of a process that runs; it becomes that late."""

@@ -276,3 +276,30 @@ def test_nothing_of_two_connections_arrives_at_one_instant_where_they_are_apart(
 def test_what_tests_of_an_application_use_is_found_beside_brokers() -> None:
     for name in ("simulate", "simulated_cluster", "watch", "NothingLost", "ExactlyOnce"):
         assert getattr(testing, name) is getattr(simulation, name)
+
+
+def test_timers_are_due_while_a_program_spins() -> None:
+    """`await asyncio.sleep(0)` until something comes kept the answer from coming, for ever."""
+
+    async def spin() -> int:
+        async with testing.simulated_cluster(seed=1, minutes=0, brokers=1) as cluster:
+
+            async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+                writer.write(await reader.readexactly(1))
+
+            async def server() -> None:
+                await (await asyncio.start_server(serve, port=80)).serve_forever()
+
+            cluster.process(server)
+            await asyncio.sleep(1)
+            reader, writer = await asyncio.open_connection("server", 80)
+            writer.write(b"a")
+            answer = asyncio.create_task(reader.readexactly(1))
+            turns = 0
+            while not answer.done():
+                turns += 1
+                await asyncio.sleep(0)
+            writer.close()
+            return turns
+
+    assert asyncio.run(spin()) < 100_000
