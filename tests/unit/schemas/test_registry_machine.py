@@ -25,6 +25,7 @@ from kwire.schemas.registry.requests import (
     schema_request,
     version_number,
 )
+from kwire.schemas.registry.scopes import Mode
 from tests.support.schema_log import SchemaLog, shown_state
 
 pytest.importorskip("avro")
@@ -349,6 +350,13 @@ def test_bodies_of_schemas_are_checked(body: object, code: int) -> None:
 )
 def test_other_values_are_checked(action: Callable[[], object], code: int) -> None:
     assert refused(action)[0] == code
+
+
+def test_levels_and_modes_are_read_in_any_case() -> None:
+    assert config_request({"compatibility": "full_transitive"}) == {
+        "compatibilityLevel": "FULL_TRANSITIVE"
+    }
+    assert mode_request({"mode": "readonly"}) is Mode.READONLY
 
 
 def test_an_invalid_schema_is_refused_and_an_empty_one(log: SchemaLog) -> None:
