@@ -17,6 +17,7 @@ from google.protobuf.message import DecodeError
 from kwire.schemas.formats.json_text import check_size
 from kwire.schemas.formats.parsed import InvalidSchema, Parsed, all_references
 from kwire.schemas.formats.proto_bundled import bundled
+from kwire.schemas.formats.proto_meta import to_extensions, to_text
 from kwire.schemas.formats.proto_print import render
 from kwire.schemas.formats.proto_text import read
 
@@ -71,7 +72,10 @@ def _decoded(text: str) -> descriptor_pb2.FileDescriptorProto | None:
         file = descriptor_pb2.FileDescriptorProto.FromString(raw)
     except (binascii.Error, ValueError, DecodeError):
         return None
-    return file if file.message_type or file.enum_type else None
+    if not (file.message_type or file.enum_type):
+        return None
+    to_text(file)
+    return file
 
 
 def as_base64(file: descriptor_pb2.FileDescriptorProto) -> str:
@@ -79,6 +83,7 @@ def as_base64(file: descriptor_pb2.FileDescriptorProto) -> str:
     copy = descriptor_pb2.FileDescriptorProto()
     copy.CopyFrom(file)
     copy.name = DESCRIPTOR_NAME
+    to_extensions(copy)
     return base64.b64encode(copy.SerializeToString()).decode()
 
 

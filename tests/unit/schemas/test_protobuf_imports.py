@@ -1,5 +1,7 @@
 """What a Protobuf schema may import without a reference: serializers register nothing for it."""
 
+import base64
+
 import pytest
 from confluent_kafka.schema_registry.confluent import meta_pb2
 from confluent_kafka.schema_registry.confluent.type import decimal_pb2, variant_pb2
@@ -8,6 +10,13 @@ from google.protobuf.descriptor import FileDescriptor
 
 from kwire.schemas.formats import InvalidSchema, parse
 from kwire.schemas.formats.proto_bundled import OF_APIS, bundled
+from kwire.schemas.formats.protobuf import ProtobufSchema, as_base64
+
+
+def protobuf(text: str) -> ProtobufSchema:
+    found = parse("PROTOBUF", text, {})
+    assert isinstance(found, ProtobufSchema)
+    return found
 
 
 @pytest.mark.parametrize(
@@ -33,6 +42,35 @@ def test_options_of_fields_that_serializers_bring_are_kept() -> None:
         import "confluent/meta.proto";
         message M { string a = 1 [(confluent.field_meta).tags = "PII"]; }"""
     assert "confluent.field_meta" in parse("PROTOBUF", text, {}).canonical
+
+
+def test_tags_of_fields_are_in_the_descriptor_of_a_text_and_in_the_text_of_a_descriptor() -> None:
+    text = """
+        syntax = "proto3";
+        import "confluent/meta.proto";
+        option (confluent.file_meta) = { doc: "a file" };
+        message M {
+          option (confluent.message_meta) = { params: [{key: "k", value: "v"}] };
+          string a = 1 [(confluent.field_meta).tags = "PII",
+            (confluent.field_meta).tags = "\u00e9\\"",
+            deprecated = true];
+          string b = 2 [(other.option) = { tags: "x" }, (confluent.field_meta).nothing = "y"];
+          enum E { Z = 0 [(confluent.enum_value_meta).doc = "zero"]; }
+        }"""
+    sent = as_base64(protobuf(text).file)
+    file = descriptor_pb2.FileDescriptorProto.FromString(base64.b64decode(sent))
+    (message,) = file.message_type
+    meta = message.field[0].options.Extensions[meta_pb2.field_meta]
+    assert list(meta.tags) == ["PII", '\u00e9"']
+    assert message.field[0].options.deprecated
+    assert message.options.Extensions[meta_pb2.message_meta].params == {"k": "v"}
+    assert file.options.Extensions[meta_pb2.file_meta].doc == "a file"
+    assert not message.field[1].options.HasExtension(meta_pb2.field_meta)
+    assert len(message.field[1].options.uninterpreted_option) == 2
+    back = protobuf(sent)
+    assert 'tags : "PII"' in back.canonical
+    assert protobuf(back.canonical).canonical == back.canonical
+    assert as_base64(back.file) == sent
 
 
 def test_all_types_of_apis_are_there() -> None:

@@ -87,16 +87,23 @@ async def _names(cluster: Cluster, asked: Tail) -> list[Name]:
 
 
 async def _positions(cluster: Cluster, asked: Tail, names: Sequence[Name]) -> dict[Name, int]:
-    if asked.offset is not None and asked.last_event_id is None:
-        return dict.fromkeys(names, asked.offset)
     offsets = Offsets(cluster)
-    positions = await offsets.at(names, EARLIEST if asked.begin == "beginning" else LATEST)
-    if asked.last_event_id is not None:
-        # A partition that the id does not know is new: all of it came since.
-        known = _read(asked.last_event_id)
-        new = [name for name in names if name[1] not in known]
-        positions = await offsets.at(new, EARLIEST) if new else {}
-        positions |= {name: known[name[1]] for name in names if name[1] in known}
+    if asked.last_event_id is None and asked.offset is None:
+        return await offsets.at(names, EARLIEST if asked.begin == "beginning" else LATEST)
+    known = None if asked.last_event_id is None else _read(asked.last_event_id)
+    first, last = await offsets.at(names, EARLIEST), await offsets.at(names, LATEST)
+    if known is None:
+        positions = dict.fromkeys(names, asked.offset or 0)
+    else:
+        # A partition that the id does not know is new: all of it came since. Of one that has
+        # lost messages since, those that are there are what came.
+        positions = {name: max(first[name], known.get(name[1], 0)) for name in names}
+    for name, offset in positions.items():
+        if not first[name] <= offset <= last[name]:
+            message = f"offset {offset} of partition {name[1]} is out of range: {first[name]} to "
+            message += f"{last[name]} can be read"
+            header, parameter = (LAST_EVENT_ID, None) if known is not None else (None, "offset")
+            raise Problem(416, "offset_out_of_range", message, header=header, parameter=parameter)
     return positions
 
 
@@ -199,6 +206,6 @@ ROUTES: list[AnyRoute] = [
         headers={"last_event_id": LAST_EVENT_ID},
         body=Nothing,
         answers={200: Answered(None, "Events, until the client leaves.", EVENTS)},
-        refusals=(404,),
+        refusals=(404, 416),
     ),
 ]
