@@ -90,21 +90,17 @@ async def _positions(cluster: Cluster, asked: Tail, names: Sequence[Name]) -> di
     offsets = Offsets(cluster)
     if asked.last_event_id is None and asked.offset is None:
         return await offsets.at(names, EARLIEST if asked.begin == "beginning" else LATEST)
-    known = None if asked.last_event_id is None else _read(asked.last_event_id)
-    first, last = await offsets.at(names, EARLIEST), await offsets.at(names, LATEST)
-    if known is None:
-        positions = dict.fromkeys(names, asked.offset or 0)
-    else:
+    first = await offsets.at(names, EARLIEST)
+    if asked.last_event_id is not None:
         # A partition that the id does not know is new: all of it came since. Of one that has
-        # lost messages since, those that are there are what came.
-        positions = {name: max(first[name], known.get(name[1], 0)) for name in names}
-    for name, offset in positions.items():
-        if not first[name] <= offset <= last[name]:
-            message = f"offset {offset} of partition {name[1]} is out of range: {first[name]} to "
-            message += f"{last[name]} can be read"
-            header, parameter = (LAST_EVENT_ID, None) if known is not None else (None, "offset")
-            raise Problem(416, "offset_out_of_range", message, header=header, parameter=parameter)
-    return positions
+        # lost messages meanwhile, those that are left are what came.
+        known = _read(asked.last_event_id)
+        return {name: max(first[name], known.get(name[1], 0)) for name in names}
+    ((name, last),) = (await offsets.at(names, LATEST)).items()
+    if not first[name] <= (asked.offset or 0) <= last:
+        message = f"offset {asked.offset} is out of range: {first[name]} to {last} can be read"
+        raise Problem(416, "offset_out_of_range", message, parameter="offset")
+    return {name: asked.offset or 0}
 
 
 def _read(text: str) -> dict[int, int]:
