@@ -1,8 +1,8 @@
 """For how long a group has been behind: lag in seconds, of lag in offsets seen again and again.
 
 Every reading of a partition's end is a point (when, end). A group at offset N is behind since the
-end passed N: between two points that lie on a line. Before the first point nothing is known, and
-the age of that point is the least that it can be.
+end passed N: between two points that lie on a line. Of what was there before the first point
+nothing is known: the age of that point is the least that it can be, 0 at the first reading.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class LagHistory:
             return 0.0
         at = bisect_right(ends, offset) - 1
         if at < 0:
-            return max(0.0, now_s - times[0]) or None
+            return max(0.0, now_s - times[0])
         # The end stood at `ends[at] <= offset` and then passed it.
         width = ends[at + 1] - ends[at]
         passed_s = times[at] + (times[at + 1] - times[at]) * (offset - ends[at]) / width

@@ -35,8 +35,9 @@ UNPACKED_BYTES_MAX = 8 << 20
 OWN = "org_apache_kafka_"
 OTHER = "client_"
 TOTAL = "_total"
-BUCKET, SUM, COUNT = "_bucket", "_sum", "_count"
-PARTS = (BUCKET, SUM, COUNT)
+BUCKET, SUM, COUNT, CREATED = "_bucket", "_sum", "_count", "_created"
+PARTS = (BUCKET, SUM, COUNT, CREATED)
+"""What OpenMetrics takes of the names that begin as a histogram's or a summary's."""
 COUNTER, GAUGE, HISTOGRAM, SUMMARY = "counter", "gauge", "histogram", "summary"
 CLIENT_LABELS = (
     "client_instance_id",
