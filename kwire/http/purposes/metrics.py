@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Iterable
+from functools import cache
 
 from prometheus_client import ProcessCollector
 from prometheus_client.exposition import generate_latest as text_latest
@@ -39,8 +40,13 @@ TEXT = "text/plain; version=0.0.4; charset=utf-8"
 
 def routes(serving: Serving) -> list[BaseRoute]:
     """See the module."""
-    metrics = _Metrics(serving.broker, RemoteEnds(serving.anonymous))
-    return [Route("/metrics", metrics.get, methods=["GET"])]
+    return [Route("/metrics", _metrics(serving.broker, serving.anonymous).get, methods=["GET"])]
+
+
+@cache
+def _metrics(broker: LocalBroker, anonymous: str) -> _Metrics:
+    """One for all listeners: what clients push is told once, and counts are the same at each."""
+    return _Metrics(broker, RemoteEnds(anonymous))
 
 
 class _Metrics:
@@ -55,7 +61,7 @@ class _Metrics:
         self._one_scrape = asyncio.Lock()
 
     async def get(self, request: Request) -> Response:
-        as_openmetrics = ACCEPTED in request.headers.get("accept", "")
+        as_openmetrics = ACCEPTED in request.headers.get("accept", "").lower()
         async with self._one_scrape:
             try:
                 told, pushes = await asyncio.gather(
