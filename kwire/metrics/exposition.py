@@ -31,8 +31,9 @@ COMMITTED, LAG, LAG_SECONDS = (
 DIRECTORY_OFFLINE = "kafka_log_logmanager_logdirectoryoffline"
 DIRECTORY_BYTES, DIRECTORY_FREE = "kwire_log_directory_bytes", "kwire_log_directory_free_bytes"
 
-LagRow: TypeAlias = "tuple[str, str, str, int | None, int | None, int | None]"
-"""Group, topic, partition; its offset, how far it is behind, where the partition ends."""
+LagRow: TypeAlias = "tuple[str, str, str, int | None, int | None, float | None, int | None]"
+"""Group, topic, partition; its offset, how far it is behind, the age of the partition's newest
+record, where the partition ends."""
 NO_ENDS: Mapping[tuple[str, str], int] = MappingProxyType({})
 Lines: TypeAlias = "dict[str, list[str]]"
 """The samples of each metric, by its name."""
@@ -72,14 +73,14 @@ class Exposition:
         """Lag of groups with the lag in seconds in the place of the partitions' ends."""
         rows: list[Row] = []
         for row in block.rows:
-            group, topic, partition, offset, lag, end = cast("LagRow", row)
+            group, topic, partition, offset, lag, age_s, end = cast("LagRow", row)
             seconds = None
             if end is None and offset is not None:
                 end = ends.get((topic, partition))
                 lag = None if end is None else max(0, end - offset)
             if end is not None and offset is not None:
                 self._history.saw(topic, partition, end, now_s)
-                seconds = self._history.seconds(topic, partition, offset, now_s)
+                seconds = self._history.seconds(topic, partition, offset, now_s, age_s or 0.0)
             rows.append((group, topic, partition, offset, lag, seconds))
         return Block(block.labels, (COMMITTED, LAG, LAG_SECONDS), rows)
 
@@ -89,7 +90,7 @@ def without_end(blocks: Iterable[Block]) -> Iterator[tuple[str, str]]:
     for block in blocks:
         if block.names[-1] == END:
             for row in block.rows:
-                _, topic, partition, offset, _, end = cast("LagRow", row)
+                _, topic, partition, offset, _, _, end = cast("LagRow", row)
                 if end is None and offset is not None:
                     yield topic, partition
 
