@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping
 from typing import cast
 
+import pytest
 from starlette.types import ASGIApp, Message
 
 from kwire.http.app import Bounds, make_app
@@ -76,8 +77,28 @@ def test_what_clients_push_is_counted_the_same_at_each_listener() -> None:
     asyncio.run(inner())
 
 
-async def _got(app: ASGIApp) -> str:
-    """What `/metrics` answers."""
+@pytest.mark.parametrize(
+    ("accept", "told"),
+    [
+        (b"", b"text/plain; version=0.0.4; charset=utf-8"),
+        (b"text/plain;version=0.0.4", b"text/plain; version=0.0.4; charset=utf-8"),
+        (b"Application/OpenMetrics-Text", b"application/openmetrics-text; version=1.0.0;"),
+    ],
+)
+def test_an_answer_is_called_what_it_is(accept: bytes, told: bytes) -> None:
+    """Who asked for the older text was told that it was one of another version."""
+
+    async def inner() -> None:
+        broker = _Pushed(asyncio.get_running_loop())
+        found: dict[bytes, bytes] = {}
+        await _got(make_app(routes(Serving(broker, "")), BOUNDS), accept, found)
+        assert found[b"content-type"].startswith(told)
+
+    asyncio.run(inner())
+
+
+async def _got(app: ASGIApp, accept: bytes = b"", found: dict[bytes, bytes] | None = None) -> str:
+    """What `/metrics` answers; its headers go to `found`."""
     body = bytearray()
 
     async def receive() -> Message:
@@ -85,6 +106,8 @@ async def _got(app: ASGIApp) -> str:
 
     async def send(message: Message) -> None:
         body.extend(message.get("body", b""))
+        if found is not None:
+            found.update(message.get("headers", ()))
 
     scope = {
         "type": "http",
@@ -93,7 +116,7 @@ async def _got(app: ASGIApp) -> str:
         "path": "/metrics",
         "raw_path": b"/metrics",
         "query_string": b"",
-        "headers": [(b"host", b"localhost")],
+        "headers": [(b"host", b"localhost"), (b"accept", accept)],
     }
     await app(scope, receive, send)
     return body.decode()
