@@ -208,15 +208,18 @@ def test_names_that_openmetrics_keeps_for_others_do_not_cost_the_answer(
 
 
 def test_the_begin_of_a_histogram_is_nobody_else_s() -> None:
-    for order in ((0, 1), (1, 0)):
-        both = (
-            otlp.histogram("a", otlp.histogram_point([1], [])),
-            otlp.gauge("a.created", otlp.point(1)),
-        )
-        found = AllSeries()
-        found.add(push(*(both[at] for at in order)))
-        readable(found)
-        assert found.left_out == 1
+    one = otlp.histogram("a", otlp.histogram_point([1], []))
+    others = (
+        otlp.gauge("a.created", otlp.point(1)),
+        otlp.histogram("a.created", otlp.summary_point({0.5: 3.0}, 2, 6.0), kind=11),
+        otlp.histogram("a.count", otlp.histogram_point([1], [])),
+    )
+    for other in others:
+        for both in ((one, other), (other, one)):
+            found = AllSeries()
+            found.add(push(*both))
+            readable(found)
+            assert found.left_out == 1
 
 
 def test_what_cannot_be_read_is_counted() -> None:
