@@ -115,12 +115,14 @@ class Told:
         return told.out + told.err
 
 
-def tell_all(kwire_acl: Told) -> None:
-    """What `kwire acl` says of ACLs that it makes; on an Apache Kafka the same."""
+def tell_all(kwire_acl: Told, *, is_kwire: bool = True) -> None:
+    """What `kwire acl` says of ACLs that it makes; on an Apache Kafka the same, but that such
+    brokers tell no super users."""
     none = kwire_acl("why alice read topic:orders", status=1)
     assert none.startswith("denied: User:alice may not read topic:orders\n")
     assert "no ACL covers the resource, and then only super users are allowed" in none
-    assert "the brokers do not tell super.users: see kwire acl why --help" in none
+    untold = "the brokers do not tell super.users: see kwire acl why --help"
+    assert (untold in none) is not is_kwire
     everybody = kwire_acl("why alice read topic:orders --allow-everyone")
     assert "and then everybody is allowed" in everybody
     root = kwire_acl("why root alter cluster --super-users User:admin;User:root")
@@ -162,6 +164,30 @@ def test_kwire_acl_tells_which_rule_decides(
     settings = {**SETTINGS, "super.users": "User:ANONYMOUS"}
     with NodeInThread(tmp_path, settings=settings) as node:
         tell_all(Told(node.bootstrap, capsys))
+
+
+def test_kwire_acl_knows_super_users_and_who_may_do_what_nobody_has_an_acl_of(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = {**SETTINGS, "super.users": "User:ANONYMOUS; User:root"}
+    settings["allow.everyone.if.no.acl.found"] = "true"
+    with NodeInThread(tmp_path, settings=settings) as node:
+        kwire_acl = Told(node.bootstrap, capsys)
+        assert "everybody is allowed" in kwire_acl("why alice read topic:orders")
+        kwire_acl("add User:* all topic:orders --deny")
+        assert "a super user may do everything" in kwire_acl("why root read topic:orders")
+        assert kwire_acl("why alice read topic:orders", status=1).startswith("denied: ")
+        other = kwire_acl("why alice read topic:orders --super-users User:alice")
+        assert "a super user may do everything" in other
+        with WireClient(node.bootstrap) as client:  # as Kafka tells them
+            shape = m.DescribeConfigsRequest
+            asked = shape.DescribeConfigsResource(
+                resource_type=4, resource_name="1", configuration_keys=["super.users"]
+            )
+            configs = client.call(shape(resources=[asked]), 4).results[0].configs
+    assert [(each.name, each.value, each.is_sensitive) for each in configs] == [
+        ("super.users", None, True)
+    ]
 
 
 def test_kwire_acl_where_there_is_no_authorizer(
