@@ -17,7 +17,7 @@ from kwire.security.acl import Operation, ResourceType
 from kwire.security.acls.binding import PatternType, PermissionType
 from kwire.testing.cluster.in_thread import NodeInThread
 from tests.support.acls import STANDARD_AUTHORIZER, become
-from tests.support.wire import WireClient
+from tests.support.wire import WireClient, batch_of, produce_request
 
 SETTINGS = {"authorizer.class.name": STANDARD_AUTHORIZER, "super.users": "User:admin"}
 
@@ -96,6 +96,68 @@ def test_acls_act_at_once_and_outlive_a_restart(tmp_path: Path) -> None:
         )
         assert len(removed.filter_results[0].matching_acls) == 1
         assert codes(alice.call(topics("alice-3"), 5)) == [denied]
+
+
+def test_odd_requests_of_who_may_do_nothing_are_refused_as_by_kafka(tmp_path: Path) -> None:
+    """Each measured on Apache Kafka 4.4."""
+    topic = int(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    with node_and_clients(tmp_path) as (admin, alice):
+        assert codes(admin.call(topics("t"), 5)) == [0]
+        admin.topic("t")
+        # A topic that may not be described is answered as it was asked for, any other one by its
+        # partitions.
+        asked = m.ListOffsetsRequest.ListOffsetsPartition(partition_index=0, timestamp=-1)
+        wanted = m.ListOffsetsRequest(
+            replica_id=-1,
+            topics=[
+                m.ListOffsetsRequest.ListOffsetsTopic(name=name, partitions=[asked] * count)
+                for name, count in (("t", 0), ("u", 2), ("u", 1))
+            ],
+        )
+        told = [
+            [(each.name, [p.error_code for p in each.partitions]) for each in answer.topics]
+            for answer in (alice.call(wanted, 7), admin.call(wanted, 7))
+        ]
+        assert told[0] == [("t", []), ("u", [topic, topic]), ("u", [topic])]
+        assert told[1] == [("u", [int(ErrorCode.INVALID_REQUEST)])]
+        # A name that cannot be is told to everybody.
+        described = m.DescribeProducersRequest
+        names = described(
+            topics=[described.TopicRequest(name=n, partition_indexes=[0]) for n in ("a b", "u")]
+        )
+        answers = alice.call(names, 0).topics
+        assert [each.partitions[0].error_code for each in answers] == [
+            int(ErrorCode.INVALID_TOPIC_EXCEPTION),
+            topic,
+        ]
+        # A transactional id counts where there are records of a transaction.
+        for is_transactional, code in (
+            (False, topic),
+            (True, int(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)),
+        ):
+            batch = batch_of(
+                [b"v"],
+                producer_id=1,
+                producer_epoch=0,
+                base_sequence=0,
+                transactional=is_transactional,
+            )
+            produced = produce_request("t", {0: batch})
+            produced.transactional_id = "x"
+            answer = alice.call(produced, 9).responses[0].partition_responses[0]
+            assert answer.error_code == code
+        shape = m.ListPartitionReassignmentsRequest
+        named = shape.ListPartitionReassignmentsTopics(name="t", partition_indexes=[0, 7])
+        for client in (alice, admin):
+            listed = client.call(shape(topics=[named], timeout_ms=9000), 0)
+            refused = int(ErrorCode.CLUSTER_AUTHORIZATION_FAILED) if client is alice else 0
+            assert listed.error_code == refused
+            partitions = [
+                (each.name, p.partition_index, p.replicas)
+                for each in listed.topics
+                for p in each.partitions
+            ]
+            assert partitions == ([("t", 0, []), ("t", 7, [])] if client is alice else [])
 
 
 # -- kwire acl
