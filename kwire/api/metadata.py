@@ -77,7 +77,7 @@ def handle(
 ) -> Answer[m.MetadataResponse] | Pending[SlicedResponse]:
     """See the module."""
     topics = request.topics
-    has_ids = any([topic.topic_id != uuids.ZERO for topic in topics or ()])
+    has_ids = any(topic.topic_id != uuids.ZERO for topic in topics or ())
     for topic in topics or ():
         if context.api_version < TOPIC_IDS_FROM:
             if topic.name is None or topic.topic_id != uuids.ZERO:
