@@ -258,6 +258,8 @@ class _Recovery:
             elif base < limit and not (base in found.indexes and base in found.time_indexes):
                 missing += 1
                 self._repair.repair_segment(segment, None, next_base)
+            elif base < limit and next_base is None and not found.indexes[base]:
+                segment.take_empty_index()
             local.add(segment)
         if missing:
             logger.error("%s: rebuilt the missing indexes of %d segments", local.directory, missing)
