@@ -52,7 +52,7 @@ class Files(Protocol):
     def is_directory(self, path: str) -> bool: ...
     def listing(self, path: str) -> dict[str, int]: ...
     def directories(self, path: str) -> list[str]: ...
-    def irregular(self, path: str) -> list[str]: ...
+    def contents(self, path: str) -> tuple[dict[str, int], list[str]]: ...
     def read_file(self, path: str) -> bytes: ...
     def rename(self, source: str, target: str) -> None: ...
     def unlink(self, path: str) -> None: ...
@@ -235,19 +235,24 @@ class SystemFiles:
 
     def listing(self, path: str) -> dict[str, int]:
         """Names of the plain files in a directory with their sizes, in name order."""
-        with os.scandir(path) as entries:
-            found = {e.name: e.stat().st_size for e in entries if _holds(e.is_file)}
-        return dict(sorted(found.items()))
+        return self.contents(path)[0]
 
     def directories(self, path: str) -> list[str]:
         """Names of the directories in a directory, in name order."""
         with os.scandir(path) as entries:
             return sorted(e.name for e in entries if _holds(e.is_dir))
 
-    def irregular(self, path: str) -> list[str]:
-        """Names of all in a directory that is no plain file and no link to one, in name order."""
+    def contents(self, path: str) -> tuple[dict[str, int], list[str]]:
+        """(plain files and links to one with their sizes, names of all others), in name order."""
+        sizes: dict[str, int] = {}
+        others: list[str] = []
         with os.scandir(path) as entries:
-            return sorted(e.name for e in entries if not _holds(e.is_file))
+            for entry in sorted(entries, key=_name):
+                if _holds(entry.is_file):
+                    sizes[entry.name] = entry.stat().st_size
+                else:
+                    others.append(entry.name)
+        return sizes, others
 
     def read_file(self, path: str) -> bytes:
         """The whole of a file. Raises UnfitFileError beside OSError."""
@@ -347,6 +352,10 @@ def abandon_lock(handle: int) -> None:
     """Let go of a lock as the end of its process does: the lock file stays."""
     _held.pop(handle, None)
     os.close(handle)
+
+
+def _name(entry: os.DirEntry[str]) -> str:
+    return entry.name
 
 
 def _holds(test: Callable[[], bool]) -> bool:

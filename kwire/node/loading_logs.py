@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from kwire.config.dynamic import DynamicConfig
@@ -30,6 +30,8 @@ logger = logging.getLogger(__name__)
 SLICE_S = 0.02
 # However many a config says: more than that only cost memory.
 THREADS_MAX = 64
+OPENED_IN_A_ROW_MAX = 16
+"""Of many logs a thread is handed some at a time: handing over costs as much as to open one."""
 
 
 async def load_logs(
@@ -42,13 +44,19 @@ async def load_logs(
     threads = min(threads, THREADS_MAX)
     workers = _Workers(loop, threads if isinstance(manager.files, SystemFiles) else 0)
     slice_ends_s = loop.time() + SLICE_S
+    row: list[Opening] = []
     try:
         for opening in manager.loading(expected_topic):
             if opening is None:
+                workers.begin(row)
+                row = []
                 await workers.finish(0)
             elif opening.is_long and workers.count:
-                workers.begin(opening)
-                await workers.finish(workers.count)
+                row.append(opening)
+                if len(row) >= workers.row:
+                    workers.begin(row)
+                    row = []
+                    await workers.finish(workers.count)
             else:
                 opening.finish()
             if loop.time() >= slice_ends_s:
@@ -123,25 +131,41 @@ class _Workers:
 
     def __init__(self, loop: asyncio.AbstractEventLoop, count: int) -> None:
         self.count = count
+        self._opened = 0  # of logs so far
         self._loop = loop
         self._executor: Executor | None = None
-        self._begun: deque[tuple[Opening, asyncio.Future[None]]] = deque()
+        self._begun: deque[tuple[Sequence[Opening], asyncio.Future[None]]] = deque()
 
-    def begin(self, opening: Opening) -> None:
+    @property
+    def row(self) -> int:
+        """How many a thread is handed next: few large logs are opened side by side."""
+        return min(OPENED_IN_A_ROW_MAX, 1 + self._opened // (4 * self.count))
+
+    def begin(self, openings: Sequence[Opening]) -> None:
+        """Have a thread open these, one after the other."""
+        if not openings:
+            return
+        self._opened += len(openings)
         if self._executor is None:
             from concurrent.futures import ThreadPoolExecutor
 
             self._executor = ThreadPoolExecutor(self.count, thread_name_prefix="kwire-recovery")
-        job = self._loop.run_in_executor(self._executor, opening.open)
-        self._begun.append((opening, job))
+        job = self._loop.run_in_executor(self._executor, _open, openings)
+        self._begun.append((openings, job))
 
     async def finish(self, left: int) -> None:
-        """Finish the oldest until no more than `left` are under way."""
+        """Finish the oldest until no more than `left` rows are under way."""
         while len(self._begun) > left:
-            opening, job = self._begun.popleft()
+            openings, job = self._begun.popleft()
             await job
-            opening.finish()
+            for opening in openings:
+                opening.finish()
 
     def close(self) -> None:
         if self._executor is not None:
             self._executor.shutdown(wait=True)
+
+
+def _open(openings: Sequence[Opening]) -> None:
+    for opening in openings:
+        opening.open()

@@ -23,14 +23,14 @@ def test_a_disk_that_is_full_when_the_logs_are_loaded(
     with Broker(data_dir=tmp_path) as broker, WireClient(broker.bootstrap) as client:
         client.create_topic("t")
         produce_values(client, "t", 0, [b"x"])
-    healthy = SystemFiles.listing
+    healthy = SystemFiles.contents
 
-    def listing(files: SystemFiles, path: str) -> dict[str, int]:
+    def contents(files: SystemFiles, path: str) -> tuple[dict[str, int], list[str]]:
         if path.endswith("/t-0"):
             raise OSError(errno.ENOSPC, "no space left on device", path)
         return healthy(files, path)
 
-    monkeypatch.setattr(SystemFiles, "listing", listing)
+    monkeypatch.setattr(SystemFiles, "contents", contents)
     status = serve.serve(parse_serve(["--listen", "127.0.0.1:0", "--data-dir", str(tmp_path)]))
     assert status == serve.EXIT_FAILED
     (line,) = [x for x in capfd.readouterr().err.splitlines() if x.startswith("kwire: ")]

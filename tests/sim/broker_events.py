@@ -6,9 +6,10 @@ next heartbeat, its next life, another such event, topics that go, a controller 
 
 Promised is, after every slice: no broker that is fenced or gone leads anything or is in sync, none
 is fenced for an event of its life before, or unfenced while it is not fenced; one that may go leads
-nothing. When nothing is left to be done, no partition is without a leader that could have one,
-but for those that an assignment has moved out of a directory that is offline: as in Kafka, the next
-balancing finds their leader.
+nothing; a registration does not replace a later life of its broker, and one whose life before did
+not stop cleanly is an eligible leader of nothing. When nothing is left to be done, no partition is
+without a leader that could have one, but for those that an assignment has moved out of a directory
+that is offline: as in Kafka, the next balancing finds their leader.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ from tests.unit.kraft.controller.test_model import FEATURES, STEPS, History
 
 KINDS = ("_heartbeat", "_register", "_unregister", "_alter_isr", "_create", "_delete", "_lose")
 """Some of what has to come between two slices."""
-SLICED = (m.BrokerHeartbeatRequest, m.UnregisterBrokerRequest)
+SLICED = (m.BrokerHeartbeatRequest, m.UnregisterBrokerRequest, m.BrokerRegistrationRequest)
+UNANSWERED = 7
+"""The error of a registration that is under way: REQUEST_TIMED_OUT."""
 
 
 class Fault(AssertionError):
@@ -37,6 +40,7 @@ class SlicedBrokers(History):
 
     def __init__(self, seed: int) -> None:
         self.works: list[tuple[Any, int]] = []  # (slices, the epoch whose event it is or -1)
+        self.asked: dict[Any, tuple[m.BrokerRegistrationRequest, Any]] = {}  # and who was there
         self.between: Counter[str] = Counter()
         self.moved: set[tuple[bytes, int]] = set()  # to other directories, without an election
         super().__init__(seed, FEATURES["elr"])
@@ -74,13 +78,22 @@ class SlicedBrokers(History):
             answer = super().call(request, version, **context)
             self._answered(request, answer)
             return answer
-        self.works.append((self._answering(request, work), getattr(request, "broker_epoch", -1)))
-        return None
+        answering = self._answering(request, work)
+        self.works.append((answering, getattr(request, "broker_epoch", -1)))
+        if not isinstance(request, m.BrokerRegistrationRequest):
+            return None
+        self.asked[answering] = request, self.image.brokers.get(request.broker_id)
+        return m.BrokerRegistrationResponse(error_code=UNANSWERED)
 
     def _answering(self, request: Any, work: Any) -> Any:
         self._answered(request, (yield from work))
 
     def _answered(self, request: Any, answer: Any) -> None:
+        if isinstance(request, m.BrokerRegistrationRequest):
+            if not answer.error_code:
+                self.epochs[request.broker_id] = answer.broker_epoch
+                self.lives[request.broker_id] = int(request.incarnation_id[8:])
+            return
         leads = self.controller.index.leads_any(request.broker_id)
         if getattr(answer, "should_shut_down", False) and not answer.error_code and leads:
             raise Fault(f"{request.broker_id} may go, and leads")
@@ -100,6 +113,7 @@ class SlicedBrokers(History):
             records = next(work)
         except StopIteration:
             del self.works[number]
+            self.asked.pop(work, None)
             self._begin(self.controller.begun())
             return
         for record, _ in records:
@@ -107,7 +121,26 @@ class SlicedBrokers(History):
             is_fencing = is_change and record.fenced == FENCE
             if is_fencing and epoch not in (-1, record.broker_epoch):
                 raise Fault(f"{record} is for an event of epoch {epoch}")
+        is_registration = work in self.asked and bool(records)
+        if is_registration and isinstance(records[-1][0], m.RegisterBrokerRecord):
+            self._registers(records, *self.asked[work])
+        else:
+            self.append(records)
+
+    def _registers(
+        self, records: list[Any], request: m.BrokerRegistrationRequest, before: Any
+    ) -> None:
+        broker_id = request.broker_id
+        known = self.image.brokers.get(broker_id)
+        is_same = known is not None and known.incarnation_id == request.incarnation_id
+        if known is not None and not is_same and (before is None or before.epoch != known.epoch):
+            raise Fault(f"{request.incarnation_id!r} replaces a later life of {broker_id}")
+        was_clean = known is not None and known.epoch == request.previous_broker_epoch
         self.append(records)
+        if is_same or was_clean:
+            return
+        if self.controller.index.in_elr(broker_id) or self.controller.index.in_isr(broker_id):
+            raise Fault(f"{broker_id} did not stop cleanly and is an eligible leader")
 
     def expire(self, to_ms: int | None = None) -> None:
         self.now_ms = to_ms or self.now_ms
@@ -122,7 +155,7 @@ class SlicedBrokers(History):
         before = self.controller.state
         super()._lose_uncommitted()
         if self.controller.state is not before:
-            self.works = []
+            self.works, self.asked = [], {}
             self._begin(self.controller.begun())
 
     # -- promises

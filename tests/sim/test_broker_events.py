@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-from kwire.kraft.controller import sliced_elections
+from kwire.kraft.controller import elections, sliced_elections
 from kwire.kraft.controller.heartbeats import Heartbeats
+from kwire.kraft.controller.requests import brokers
 from kwire.kraft.controller.results import Records
 from kwire.kraft.controller.state import ControllerState
 from kwire.protocol import messages as m
@@ -70,7 +72,34 @@ def keeps_a_partition_without_a_leader(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(sliced_elections, "unfencing", lambda state, keys: iter(()))
 
 
+def registers_over_a_later_life(patch: pytest.MonkeyPatch) -> None:
+    """A registration whose broker has started anew meanwhile ends as it was begun."""
+    patch.setattr(brokers, "_is_registered", lambda state, request, before: False)
+
+
+def registers_without_a_last_look(patch: pytest.MonkeyPatch) -> None:
+    """The last slice takes the partition that was the last one."""
+    original = elections.shut_down
+
+    def shut_down(state: ControllerState, broker_id: int, was_clean: bool, keys: Any) -> Records:
+        return original(state, broker_id, was_clean, list(keys)[-1:])
+
+    patch.setattr(elections, "shut_down", shut_down)
+
+
+def registers_an_eligible_leader(patch: pytest.MonkeyPatch) -> None:
+    """What the life before was only eligible to lead it keeps."""
+
+    def held_before(state: ControllerState, broker_id: int, was_clean: bool) -> Any:
+        return state.index.in_isr(broker_id)
+
+    patch.setattr(elections, "held_before", held_before)
+
+
 MUTATIONS = (
+    registers_over_a_later_life,
+    registers_without_a_last_look,
+    registers_an_eligible_leader,
     fences_without_a_last_look,
     fences_the_next_life,
     unfences_what_is_being_fenced,

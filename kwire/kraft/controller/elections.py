@@ -147,17 +147,23 @@ def controlled_shutdown(
     return records
 
 
-def shut_down(state: ControllerState, broker_id: int, was_clean: bool) -> Records:
-    """What a new incarnation of a broker does to its partitions.
+def held_before(state: ControllerState, broker_id: int, was_clean: bool) -> list[PartitionKey]:
+    """The partitions that a new incarnation of a broker gives up, which the one before held.
 
     Without a clean stop it may have lost what it had acknowledged, so it leaves ISR and ELR.
     """
     if state.elr_enabled and not was_clean:
-        isr, elr = state.index.in_isr(broker_id), state.index.in_elr(broker_id)
-        return leader_and_isr_updates(
-            state, isr, unclean_shutdown=broker_id
-        ) + leader_and_isr_updates(state, elr, unclean_shutdown=broker_id)
-    return leader_and_isr_updates(state, state.index.in_isr(broker_id), remove=broker_id)
+        return state.index.in_isr(broker_id) + state.index.in_elr(broker_id)
+    return state.index.in_isr(broker_id)
+
+
+def shut_down(
+    state: ControllerState, broker_id: int, was_clean: bool, partitions: Iterable[PartitionKey]
+) -> Records:
+    """What a new incarnation of a broker does to these partitions."""
+    if state.elr_enabled and not was_clean:
+        return leader_and_isr_updates(state, partitions, unclean_shutdown=broker_id)
+    return leader_and_isr_updates(state, partitions, remove=broker_id)
 
 
 def unregister(state: ControllerState, broker_id: int, *, looks_at_elr: bool = True) -> Records:

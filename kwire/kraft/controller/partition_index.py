@@ -79,6 +79,9 @@ class PartitionIndex:
     def is_in_isr(self, broker_id: int, key: PartitionKey) -> bool:
         return key in self._isr.get(broker_id, ())
 
+    def is_in_elr(self, broker_id: int, key: PartitionKey) -> bool:
+        return key in self._elr.get(broker_id, ())
+
     def leaderless_count(self) -> int:
         return len(self._without_leader)
 

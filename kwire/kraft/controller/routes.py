@@ -177,7 +177,12 @@ def _reassignments() -> None:
 def _brokers() -> None:
     from kwire.kraft.controller.requests import brokers
 
-    _on(m.BrokerRegistrationRequest, brokers.register_broker, Operation.CLUSTER_ACTION)
+    _on(
+        m.BrokerRegistrationRequest,
+        brokers.register_broker,
+        Operation.CLUSTER_ACTION,
+        in_slices=brokers.register_in_slices,
+    )
     _on(
         m.BrokerHeartbeatRequest,
         brokers.heartbeat,

@@ -4,9 +4,9 @@ Apache Kafka writes the records of such an event in batches of up to 10,000 that
 together, so whoever reads the log may stop between any two of them. Here the batches are smaller,
 and other events come in between as well. Each slice is decided by the state that it finds, and the
 last one takes all that is left, or has come back meanwhile: a broker leads nothing and is in no ISR
-once it is fenced or unregistered. Before that it is what it was, to others and for elections. A new
-controller begins anew: with the session of the broker, or with what `electing` finds without a
-leader.
+once it is fenced, unregistered or registered anew. Before that it is what it was, to others and for
+elections. A new controller begins anew: with the session of the broker, or with what `electing`
+finds without a leader.
 """
 
 from __future__ import annotations
@@ -83,6 +83,17 @@ def unregistering(state: ControllerState, broker_id: int) -> SlicedWork[m.Unregi
         raise not_registered(broker_id)
     yield elections.unregister(state, broker_id, looks_at_elr=False)
     return m.UnregisterBrokerResponse()
+
+
+def give_up(
+    state: ControllerState, broker_id: int, was_clean: bool, keys: list[PartitionKey]
+) -> Records:
+    """What a new incarnation of a broker does to those of the partitions that it holds still."""
+    index = state.index
+    held = [
+        key for key in keys if index.is_in_isr(broker_id, key) or index.is_in_elr(broker_id, key)
+    ]
+    return elections.shut_down(state, broker_id, was_clean, held)
 
 
 def not_registered(broker_id: int) -> KafkaError:

@@ -120,6 +120,8 @@ def _replay(
 ) -> list[AbortedTransaction]:
     """Take a segment's batches from `offset` on over into the producers."""
     aborted: list[AbortedTransaction] = []
+    if offset >= end_offset:
+        return aborted  # the snapshot of a clean stop says all
     for position, header in _walk(segment, offset):
         if header.base_offset >= end_offset:
             break

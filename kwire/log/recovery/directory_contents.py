@@ -46,8 +46,7 @@ class FoundFiles(NamedTuple):
 
 def sort_files(files: Files, directory: str) -> FoundFiles:
     """Sort the files by kind; finish or undo what a crash interrupted."""
-    set_strange_aside(files, directory, _is_of_a_log)
-    names = files.listing(directory)
+    names = set_strange_aside(files, directory, _is_of_a_log)
     if any(name.endswith((SWAP_SUFFIX, CLEANED_SUFFIX, DELETED_SUFFIX, ".tmp")) for name in names):
         _finish_replacements(files, directory, names)
         names = files.listing(directory)

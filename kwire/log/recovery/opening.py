@@ -133,9 +133,11 @@ class _Recovery:
         """Raises OSError, LostRecordsError, KafkaError."""
         local = self._local
         files, directory = local.files, local.directory
-        if not files.is_directory(directory):
+        try:
+            found = sort_files(files, directory)
+        except FileNotFoundError:
             files.make_directory(directory)
-        found = sort_files(files, directory)
+            found = sort_files(files, directory)
         local.snapshots = SnapshotFiles(files, directory, found.snapshots)
         # Before a repair notes the epochs of one segment: those of the others are in the file.
         epochs_are_whole = self._load_epochs(found)
@@ -256,6 +258,8 @@ class _Recovery:
             elif base < limit and not (base in found.indexes and base in found.time_indexes):
                 missing += 1
                 self._repair.repair_segment(segment, None, next_base)
+            elif base < limit and next_base is None and not found.indexes[base]:
+                segment.take_empty_index()
             local.add(segment)
         if missing:
             logger.error("%s: rebuilt the missing indexes of %d segments", local.directory, missing)

@@ -61,14 +61,19 @@ def free_path(files: Files, stem: str) -> str:
     return path
 
 
-def set_strange_aside(files: Files, directory: str, is_ours: Callable[[str], bool]) -> None:
+def set_strange_aside(
+    files: Files, directory: str, is_ours: Callable[[str], bool]
+) -> dict[str, int]:
     """Rename what is no plain file and has the name of one of ours (`is_ours`): a directory, a
-    pipe, a link to nowhere. Reading it may never end, and writing the file fails. Raises OSError.
+    pipe, a link to nowhere. Reading it may never end, and writing the file fails. Returns the plain
+    files with their sizes, in name order. Raises OSError.
     """
-    for name in [name for name in files.irregular(directory) if is_ours(name)]:
+    sizes, others = files.contents(directory)
+    for name in [name for name in others if is_ours(name)]:
         target = free_path(files, f"{directory}/{name}")
         logger.error("%s/%s is no plain file; it is kept as %s", directory, name, target)
         files.rename(f"{directory}/{name}", target)
+    return sizes
 
 
 def _is_zeros(segment: Segment, item: Damage) -> bool:

@@ -14,7 +14,7 @@ import sys
 from array import array
 from bisect import bisect_left, bisect_right
 
-from kwire.log.files import Files, write_fully
+from kwire.log.files import Files, UnfitFileError, write_fully
 
 ENTRY_SIZE = 8
 PERSIST_ENTRIES = 512  # entries kept back before they go to the file
@@ -38,6 +38,17 @@ class _Table:
 
     def _encode(self, start: int) -> bytes:
         raise NotImplementedError
+
+    def load(self, data: bytes) -> bool:
+        raise NotImplementedError
+
+    def load_file(self) -> bool:
+        """Take over what the file holds; False where there is none, or no valid index in it."""
+        try:
+            data = self.files.read_file(self.path)
+        except (FileNotFoundError, UnfitFileError):
+            return False
+        return self.load(data)
 
     def persist(self) -> None:
         """Write what is not in the file yet; the file is allocated in full, zero-filled."""

@@ -10,7 +10,7 @@ import logging
 import os
 from collections.abc import Iterator, Sequence
 
-from kwire.log.files import FULL, Buffer, Files, UnfitFileError, unlink_quietly, write_fully
+from kwire.log.files import FULL, Buffer, Files, unlink_quietly, write_fully
 from kwire.log.flushing import Flusher, SyncRequest
 from kwire.log.partition.config import LogConfig
 from kwire.log.segment.offset_index import OffsetIndex
@@ -371,9 +371,7 @@ class Segment:
         self._index = None
         self._time_index = None
         if self._handle >= 0 and self._open_segments is not None:
-            self._open_segments.opened(
-                self
-            )  # from now on it counts among the sealed ones that are open
+            self._open_segments.opened(self)  # it counts among the sealed ones from now on
 
     def finish_indexes(self) -> list[str]:
         """The last time entry, both index files trimmed; paths of those that were written."""
@@ -562,30 +560,29 @@ class Segment:
         index = OffsetIndex(files, self.index_path, base, bytes_max)
         return index, TimeIndex(files, self.time_index_path, base, bytes_max)
 
+    def take_empty_index(self) -> None:
+        """The index is there and has no entries, as that of every small segment: it is not read."""
+        index = OffsetIndex(self.files, self.index_path, self.base_offset, self._index_size_bytes)
+        index.load(b"")
+        self._index = index
+
     def _load_index(self) -> None:
-        index, _ = self._empty_indexes()
+        index = OffsetIndex(self.files, self.index_path, self.base_offset, self._index_size_bytes)
         if self.size_bytes == 0:
             self._index = index
             return
-        try:
-            valid = index.load(self.files.read_file(self.index_path))
-        except (FileNotFoundError, UnfitFileError):
-            valid = False
-        if valid and index.last()[1] >= self.size_bytes:
-            valid = False
+        valid = index.load_file() and index.last()[1] < self.size_bytes
         self._index = index
         if not valid:
             self.rebuild_indexes(f"{os.path.basename(self.index_path)} is missing or damaged")
 
     def _load_time_index(self) -> None:
-        _, index = self._empty_indexes()
+        files, base = self.files, self.base_offset
+        index = TimeIndex(files, self.time_index_path, base, self._index_size_bytes)
         if self.size_bytes == 0:
             self._time_index = index
             return
-        try:
-            valid = index.load(self.files.read_file(self.time_index_path))
-        except (FileNotFoundError, UnfitFileError):
-            valid = False
+        valid = index.load_file()
         self._time_index = index
         # Kafka creates a missing time index empty and leaves it so; a segment with data has at
         # least the entry that its seal wrote.

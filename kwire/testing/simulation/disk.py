@@ -82,6 +82,7 @@ class SimulatedDisk:
         self.wall_ms: Callable[[], int] = lambda: 0
         self._random = random
         self._entries: dict[str, _Inode | None] = {"/": None}  # None: a directory
+        self._names: dict[str, dict[str, None]] = {}  # what is in each directory
         # how to take back each directory change that is not synced, oldest first
         self._journal: list[list[tuple[str, _Inode | None, bool]]] = []
         self._handles: dict[int, tuple[str, _Inode]] = {}
@@ -100,9 +101,9 @@ class SimulatedDisk:
         while len(self._journal) > kept:
             for path, previous, existed in reversed(self._journal.pop()):
                 if existed:
-                    self._entries[path] = previous
+                    self._put(path, previous)
                 else:
-                    self._entries.pop(path, None)
+                    self._drop(path)
         self._journal.clear()
         for path in sorted(self._entries):
             inode = self._entries[path]
@@ -200,15 +201,22 @@ class SimulatedDisk:
     def is_directory(self, path: str) -> bool:
         return path in self._entries and self._entries[path] is None
 
+    def contents(self, path: str) -> tuple[dict[str, int], list[str]]:
+        """Nothing but files and directories: there are no pipes and no links."""
+        sizes: dict[str, int] = {}
+        irregular: list[str] = []
+        for name, inode in self._children(path):
+            if inode is None:
+                irregular.append(name)
+            else:
+                sizes[name] = len(inode.data)
+        return sizes, irregular
+
     def listing(self, path: str) -> dict[str, int]:
-        return {name: len(inode.data) for name, inode in self._children(path) if inode is not None}
+        return self.contents(path)[0]
 
     def directories(self, path: str) -> list[str]:
         return [name for name, inode in self._children(path) if inode is None]
-
-    def irregular(self, path: str) -> list[str]:
-        """Nothing but directories: there are no pipes and no links."""
-        return self.directories(path)
 
     def read_file(self, path: str) -> bytes:
         self._check("read_file", path)
@@ -219,7 +227,7 @@ class SimulatedDisk:
         self._check("rename", source)
         if source not in self._entries:
             raise FileNotFoundError(errno.ENOENT, "no such file", source)
-        moved = [source] + [p for p in sorted(self._entries) if p.startswith(source + "/")]
+        moved = [source, *sorted(self._below(source))]
         for path in moved:
             inode = self._entries[path]
             self._set(target + path[len(source) :], inode)
@@ -301,17 +309,32 @@ class SimulatedDisk:
         if not self.is_directory(path):
             raise FileNotFoundError(errno.ENOENT, "no such directory", path)
         prefix = path.rstrip("/") + "/"
-        names = [
-            known[len(prefix) :]
-            for known in self._entries
-            if known.startswith(prefix) and "/" not in known[len(prefix) :] and known != "/"
-        ]
-        return [(name, self._entries[prefix + name]) for name in sorted(names)]
+        names = sorted(self._names.get(path.rstrip("/"), ()))
+        return [(name, self._entries[prefix + name]) for name in names]
+
+    def _below(self, path: str) -> list[str]:
+        """All that is in a directory, and in those in it."""
+        found: list[str] = []
+        for name in self._names.get(path, ()):
+            found.append(f"{path}/{name}")
+            found += self._below(f"{path}/{name}")
+        return found
 
     def _set(self, path: str, inode: _Inode | None) -> None:
         self._journal.append([(path, self._entries.get(path), path in self._entries)])
-        self._entries[path] = inode
+        self._put(path, inode)
 
     def _unset(self, path: str) -> None:
         self._journal.append([(path, self._entries[path], True)])
-        del self._entries[path]
+        self._drop(path)
+
+    def _put(self, path: str, inode: _Inode | None) -> None:
+        self._entries[path] = inode
+        directory, _, name = path.rpartition("/")
+        self._names.setdefault(directory, {})[name] = None
+
+    def _drop(self, path: str) -> None:
+        if path in self._entries:
+            del self._entries[path]
+            directory, _, name = path.rpartition("/")
+            del self._names[directory][name]

@@ -9,10 +9,11 @@ import pytest
 
 from kwire.clock import SeededRandom
 from kwire.log.partition.config import LogConfig
+from kwire.log.partition.partition_log import PartitionLog
 from kwire.log.recovery.opening import open_log
 from kwire.protocol.errors import KafkaError
 from kwire.testing.simulation.disk import SimulatedDisk
-from tests.support.logs import ManualClock, read_all
+from tests.support.logs import ManualClock, client_batch, read_all
 from tests.support.managed_logs import TOPIC_ID, Node
 
 
@@ -36,7 +37,7 @@ def test_a_new_log_is_as_one_that_was_opened_in_an_empty_directory() -> None:
 def test_a_new_log_looks_at_nothing_in_its_directory() -> None:
     node = Node()
     asked: list[str] = []
-    for name in ("listing", "irregular", "exists", "is_directory", "read_file"):
+    for name in ("listing", "contents", "exists", "is_directory", "read_file"):
         inner = getattr(node.disk, name)
 
         def watched(path: str, name: str = name, inner: Any = inner) -> Any:
@@ -45,8 +46,38 @@ def test_a_new_log_looks_at_nothing_in_its_directory() -> None:
 
         setattr(node.disk, name, watched)
     node.manager.create("topic", 0, TOPIC_ID)
-    assert [call for call in asked if "listing" in call or "irregular" in call] == []
+    assert [call for call in asked if "listing" in call or "contents" in call] == []
     assert not any("read_file" in call for call in asked)
+
+
+def test_an_index_without_entries_is_not_read_after_a_clean_stop() -> None:
+    """That of every small segment: to read it costs as much as to read the segment."""
+    disk = SimulatedDisk(SeededRandom(1))
+    disk.make_directory("/data")
+
+    def opened() -> PartitionLog:
+        return open_log(
+            "/data/t-0", "t", 0, TOPIC_ID, LogConfig(), ManualClock(), files=disk, clean=True
+        )
+
+    log = opened()
+    log.append_as_leader(client_batch(3), leader_epoch=0)
+    log.close(sync=True)
+    assert disk.size_of("/data/t-0/00000000000000000000.index") == 0
+    read: list[str] = []
+    inner = disk.read_file
+
+    def watched(path: str) -> bytes:
+        read.append(path)
+        return inner(path)
+
+    disk.read_file = watched  # type: ignore[method-assign]
+    log = opened()
+    assert log.log_end_offset == 3
+    assert [path for path in read if path.endswith("index")] == []
+    assert len(log.segments.active.index) == 0
+    log.append_as_leader(client_batch(1), leader_epoch=0)
+    assert log.log_end_offset == 4
 
 
 def test_a_directory_that_is_there_already_is_looked_at() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from kwire.clock import SeededRandom, SystemClock
 from kwire.log.directories.directory import LogDirectoryError
 from kwire.log.directories.loading import Opening
 from kwire.log.directories.manager import LogManager
+from kwire.node import loading_logs
 from kwire.node.loading_logs import load_logs
 from tests.support.logs import client_batch, read_all
 
@@ -76,6 +78,31 @@ def test_after_a_kill_threads_check_the_logs(
         log.append_as_leader(client_batch(1, timestamp=now_ms), leader_epoch=1)
         assert log.log_end_offset == 6
     manager.shutdown()
+
+
+def test_of_many_logs_a_thread_is_handed_some_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Few are opened one by one, side by side: each may be large."""
+    manager = manager_of(tmp_path)
+    for partition in range(100):
+        manager.create("topic", partition, TOPIC_ID)
+    manager.abandon()
+    rows: list[int] = []
+    open_ = loading_logs._open
+
+    def noting(openings: Sequence[Opening]) -> None:
+        rows.append(len(openings))
+        open_(openings)
+
+    monkeypatch.setattr(loading_logs, "_open", noting)
+    manager = manager_of(tmp_path)
+    assert load(manager, monkeypatch) == {"kwire-recovery"}
+    assert len(manager.logs()) == sum(rows) == 100
+    assert rows.count(1) >= 12
+    assert 2 <= max(rows) <= loading_logs.OPENED_IN_A_ROW_MAX
+    assert len(rows) < 70
+    manager.abandon()
 
 
 def test_after_a_clean_stop_the_loop_opens_them(

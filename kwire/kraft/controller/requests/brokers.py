@@ -55,12 +55,9 @@ def register_broker(
         else:
             epoch = state.image.offset + 1
         fenced, in_shutdown = True, False
-        was_clean = (
-            context.api_version >= CLEAN_SHUTDOWN_VERSION
-            and existing is not None
-            and existing.epoch == request.previous_broker_epoch
-        )
-        records += elections.shut_down(state, broker_id, was_clean)
+        was_clean = _was_clean(request, existing, context)
+        held = elections.held_before(state, broker_id, was_clean)
+        records += elections.shut_down(state, broker_id, was_clean, held)
     broker = BrokerImage(
         broker_id=broker_id,
         epoch=epoch,
@@ -76,6 +73,79 @@ def register_broker(
     gates = state.gates
     records.append((broker_record(broker, gates), gates.register_broker_record))
     return records, m.BrokerRegistrationResponse(broker_epoch=epoch)
+
+
+def register_in_slices(
+    state: ControllerState,
+    request: m.BrokerRegistrationRequest,
+    context: ControllerContext,
+    now_ms: int,
+) -> SlicedWork[m.BrokerRegistrationResponse] | None:
+    """The same of a new incarnation of a broker that is in many ISRs, or an eligible leader of many
+    partitions; None for all others. The last slice registers it."""
+    broker_id, index = request.broker_id, state.index
+    existing = state.image.brokers.get(broker_id)
+    if existing is not None and existing.incarnation_id == request.incarnation_id:
+        return None
+    if not is_long(index.isr_count(broker_id) + index.elr_count(broker_id)):
+        return None
+    return _registering(state, request, existing, context, now_ms)
+
+
+def _registering(
+    state: ControllerState,
+    request: m.BrokerRegistrationRequest,
+    existing: BrokerImage | None,
+    context: ControllerContext,
+    now_ms: int,
+) -> SlicedWork[m.BrokerRegistrationResponse]:
+    """The incarnation before stays registered until the last slice, which looks anew at everything.
+    One that has registered meanwhile is the later one, and stays."""
+    broker_id = request.broker_id
+    _check_registration(state, request, existing, context, now_ms)
+    was_clean = _was_clean(request, existing, context)
+    slices = sliced_elections.all_but_last(elections.held_before(state, broker_id, was_clean))
+    for keys in slices:
+        if _is_registered(state, request, existing):
+            break
+        yield sliced_elections.give_up(state, broker_id, was_clean, keys)
+    _is_registered(state, request, existing)
+    context.next_offset = state.image.offset + 1
+    records, response = register_broker(state, request, context, now_ms)
+    yield records
+    return response
+
+
+def _is_registered(
+    state: ControllerState, request: m.BrokerRegistrationRequest, before: BrokerImage | None
+) -> bool:
+    """Whether another request of this incarnation has registered it meanwhile. Raises KafkaError
+    where one that came later has."""
+    broker = state.image.brokers.get(request.broker_id)
+    if broker is None or (before is not None and broker.epoch == before.epoch):
+        return False
+    if broker.incarnation_id != request.incarnation_id:
+        raise _already_registered()
+    return True
+
+
+def _was_clean(
+    request: m.BrokerRegistrationRequest, existing: BrokerImage | None, context: ControllerContext
+) -> bool:
+    return (
+        context.api_version >= CLEAN_SHUTDOWN_VERSION
+        and existing is not None
+        and existing.epoch == request.previous_broker_epoch
+    )
+
+
+def _already_registered() -> KafkaError:
+    return KafkaError(
+        ErrorCode.DUPLICATE_BROKER_REGISTRATION,
+        "Another broker is registered with that broker id. If the broker was recently "
+        "restarted this should self-resolve once the heartbeat manager expires the broker's "
+        "session.",
+    )
 
 
 def _check_registration(
@@ -97,12 +167,7 @@ def _check_registration(
         and not context.same_process
         and state.heartbeats.has_valid_session(request.broker_id, existing.epoch, now_ms)
     ):
-        raise KafkaError(
-            ErrorCode.DUPLICATE_BROKER_REGISTRATION,
-            "Another broker is registered with that broker id. If the broker was recently "
-            "restarted this should self-resolve once the heartbeat manager expires the broker's "
-            "session.",
-        )
+        raise _already_registered()
     if request.is_migrating_zk_broker:
         raise KafkaError(
             ErrorCode.BROKER_ID_NOT_REGISTERED,

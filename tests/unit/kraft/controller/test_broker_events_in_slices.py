@@ -196,6 +196,79 @@ def test_an_eligible_leader_of_many_partitions_is_forgotten_in_turns(
     assert len(decided) <= 5
 
 
+def begin_registration(bench: ControllerBench, life: int, **changes: Any) -> Begun:
+    request = bench.registration(2, life, **changes)
+    work = bench.controller.slices(request, ControllerContext(api_version=4), bench.now_ms)
+    assert work is not None
+    return Begun(bench, work)
+
+
+def test_a_broker_that_was_killed_gives_its_partitions_up_in_turns_before_it_is_registered() -> (
+    None
+):
+    bench = made([2])
+    bench.now_ms += 60_000
+    before = bench.image.brokers[2]
+    begun = begin_registration(bench, life=2)
+    begun.go_on(2)
+    assert led_by(bench, 2) == PARTITIONS - 10
+    assert bench.image.brokers[2] == before, "the life before, until the last slice"
+    begun.go_on()
+    assert begun.response.error_code == 0
+    assert begun.response.broker_epoch == bench.image.brokers[2].epoch > before.epoch
+    assert led_by(bench, -1) == PARTITIONS
+    assert not bench.controller.index.in_isr(2)
+    assert not bench.controller.index.in_elr(2)
+    assert bench.image.brokers[2].fenced
+
+
+def test_a_registration_also_takes_what_has_come_back_meanwhile() -> None:
+    bench = made([3, 2])
+    bench.now_ms += 60_000
+    begun = begin_registration(bench, life=2)
+    begun.go_on(1)
+    gone = [n for n in range(PARTITIONS) if 2 not in bench.partition("t", n).isr]
+    assert len(gone) == 5
+    assert bench.alter_isr("t", gone[0], [3, 2]).error_code == 0
+    begun.go_on()
+    assert begun.response.error_code == 0
+    assert not bench.controller.index.in_isr(2)
+
+
+def test_a_registration_that_was_asked_for_twice_is_one() -> None:
+    bench = made([2])
+    bench.now_ms += 60_000
+    first, second = begin_registration(bench, life=2), begin_registration(bench, life=2)
+    first.go_on(1)
+    second.go_on(1)
+    first.go_on()
+    second.go_on()
+    assert first.response.broker_epoch == second.response.broker_epoch
+    assert second.response.error_code == 0
+
+
+def test_a_life_that_has_registered_meanwhile_stays() -> None:
+    bench = made([2])
+    bench.now_ms += 60_000
+    earlier, later = begin_registration(bench, life=2), begin_registration(bench, life=3)
+    earlier.go_on(1)
+    later.go_on()
+    assert later.response.error_code == 0
+    registered = bench.image.brokers[2]
+    earlier.go_on()
+    assert earlier.response.error_code == ErrorCode.DUPLICATE_BROKER_REGISTRATION
+    assert bench.image.brokers[2] == registered
+
+
+def test_a_registration_that_is_refused_moves_nothing() -> None:
+    """Its broker is alive: another one has taken its id."""
+    bench = made([2])
+    bench.heartbeat(2)
+    begun = begin_registration(bench, life=2).go_on()
+    assert begun.response.error_code == ErrorCode.DUPLICATE_BROKER_REGISTRATION
+    assert led_by(bench, 2) == PARTITIONS
+
+
 def slices(bench: ControllerBench, decided: list[int]) -> Any:
     work = sliced_elections.fencing(bench.controller.state, 2, bench.epochs[2])
     while True:
