@@ -178,7 +178,7 @@ class DelayedRead(Generic[Request]):
         quiet, self._quiet = self._quiet, None
         if quiet is None:
             return False
-        del quiet.waits[self]
+        quiet.waits.pop(self, None)
         return True
 
     def _begin_read(
@@ -232,6 +232,9 @@ class DelayedRead(Generic[Request]):
             self._listen(self._targets, self._order)
             self._forget(self._targets)
         else:
+            if not self._waits:  # there were no targets
+                self._order = self._context.begin_wait()
+                self._begin_listening()
             self._slices.run(self._forget_in_slices(), nothing)
 
     def _taken(self, begin: int, end: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, ItemsView, Iterator
+from functools import partial
 from pathlib import Path
 from unittest.mock import patch
 
@@ -16,6 +17,8 @@ from kwire.replica.delayed_read import DelayedRead, ReadContext
 from kwire.replica.partition import DataListener, Partition
 from kwire.replica.quiet_read import QuietRead, kind_of
 from kwire.replica.reading import ReadLimits, ReadResult, nothing_read
+from kwire.slices import Slices
+from tests.support.connections import TurningLoop
 from tests.support.replica_world import Waiter, World
 from tests.support.replicas import Position, Timer
 
@@ -48,11 +51,11 @@ class Readers:
         targets: list[ReadTarget[Position]],
         limits: ReadLimits,
         quiet: QuietRead[Position] | None = None,
+        slices: Slices | None = None,
     ) -> DelayedRead[Position]:
         self.targets[name] = targets
-        return DelayedRead(
-            self.context, targets, limits, lambda: self.answered.append(name), quiet=quiet
-        )
+        done = partial(self.answered.append, name)
+        return DelayedRead(self.context, targets, limits, done, slices, quiet=quiet)
 
     def waits(self, name: str) -> None:
         """A consumer that the general way makes wait."""
@@ -219,3 +222,17 @@ def test_what_moves_before_a_read_listens_is_read(readers: Readers) -> None:
     waiting.complete(nothing_read(world.partition(2).log, Isolation.HIGH_WATERMARK))
     assert readers.answered == ["one"]
     assert [x.result.size_bytes > 0 for x in readers.targets["one"]] == [False, True]
+
+
+def test_a_read_in_slices_without_targets_waits_too(readers: Readers) -> None:
+    """All that its request named is refused."""
+    quiet, loop = readers.quiet(), TurningLoop()
+    read = readers.delayed("one", [], LIMITS, quiet, Slices(loop.call_soon))
+    read.start()
+    loop.turn()
+    assert readers.answered == []
+    read.expired()
+    while loop.soon:
+        loop.turn()
+    assert readers.answered == ["one"]
+    assert readers.context.waiting == 0
