@@ -6,7 +6,8 @@
 Three of `kwire serve --config` with nothing set but where they are, broker and controller each;
 topics of at most 100 partitions with three replicas. Told of each number of partitions:
 
-    idle        CPU of each node, in per cent of a core, while no client is there
+    idle        CPU of each node, in per cent of a core, while no client is there; with `--load N`
+                and `--ends` without a name, while N records a second are sent
     kill, stop  SIGKILL or SIGTERM of a node, and how long after it, as a client of the others
                 sees it: the first partition with another leader; all of them, told by both; all
                 have taken a record (acks=all); all were read; CPU of the others until then
