@@ -25,6 +25,11 @@ def test_both_roads_give_the_same_answers_and_leave_the_same_sessions(seed: int)
     assert difference(seed, road=FetchRoad) is None
 
 
+def test_a_negative_limit_is_one_of_the_session_s_first_partition() -> None:
+    """And not of the first one in which something happens."""
+    assert difference(7088, road=FetchRoad) is None
+
+
 def test_fetches_of_consumers_and_followers_take_the_plain_road() -> None:
     road = FetchRoad(2, plain=True)
     road.run()

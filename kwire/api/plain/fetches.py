@@ -194,7 +194,7 @@ class PlainFetches:
             return None
         context = RequestContext(self._parts, connection, ApiKey.FETCH, self._version, 0, client_id)
         limits = self._general(context, request).limits(is_bound=False)
-        if limits.rack and self._parts.read_context.selector is not None:
+        if limits.bytes_max < 0 or (limits.rack and self._parts.read_context.selector is not None):
             return None
         known = KnownFetch(body, start, request, limits, self._version, client_id, self._counts)
         self._known = known

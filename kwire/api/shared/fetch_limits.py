@@ -81,10 +81,12 @@ def look_for_quiet(
 
 
 def _may_pass(context: RequestContext, request: m.FetchRequest) -> bool:
-    """With an authorizer rights are asked for each time, and a selector may change its mind."""
+    """With an authorizer rights are asked for each time, and a selector may change its mind. A
+    negative limit is one of the first partition, whether anything happens there or not."""
     parts = context.parts
     return (
         parts.authorizer is None
+        and request.max_bytes >= 0
         and not (request.rack_id and parts.read_context.selector is not None)
         and request.isolation_level in ISOLATION_LEVELS
     )
