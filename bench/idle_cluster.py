@@ -6,7 +6,8 @@
 Three of `kwire serve --config` with nothing set but where they are, broker and controller each;
 topics of at most 100 partitions with three replicas. Told of each number of partitions:
 
-    idle        CPU of each node, in per cent of a core, while no client is there
+    idle        CPU of each node, in per cent of a core, while no client is there; with `--load N`
+                and `--ends` without a name, while N records a second are sent
     kill, stop  SIGKILL or SIGTERM of a node, and how long after it, as a client of the others
                 sees it: the first partition with another leader; all of them, told by both; all
                 have taken a record (acks=all); all were read; CPU of the others until then
@@ -342,8 +343,13 @@ class Profiles:
         self._running = []
 
 
-def idle(cluster: Many, partitions: int, seconds: float, profiles: Profiles) -> None:
+def idle(cluster: Many, keys: list[Key], options: argparse.Namespace, profiles: Profiles) -> None:
+    """Nothing happens; without a node's end, with the load beside."""
+    partitions, seconds = len(keys), options.idle
     time.sleep(SETTLE_S)
+    load = Load(cluster, keys, options.load) if options.load and not options.ends else None
+    if load is not None:
+        time.sleep(LOADED_S)
     pids = {node: cluster.pid(node) for node in NODES}
     before = {node: cpu_s(pid) for node, pid in pids.items()}
     began = time.monotonic()
@@ -354,9 +360,12 @@ def idle(cluster: Many, partitions: int, seconds: float, profiles: Profiles) -> 
     told = ", ".join(
         f"{shares[node]:.2f}{' (controller)' if node == controller else ''}" for node in NODES
     )
-    print(f"{partitions:,} partitions, idle: {told} % of a core", flush=True)
+    what = "idle" if load is None else f"{options.load:,} records a second"
+    print(f"{partitions:,} partitions, {what}: {told} % of a core", flush=True)
     profiles.begin(f"idle-{partitions}", pids, 20)
     profiles.end()
+    if load is not None:
+        load.close()
 
 
 def chosen(cluster: Many, *, of_controller: bool) -> int:
@@ -468,7 +477,7 @@ def main() -> int:
                 keys = cluster.create(partitions)
                 wait_whole(cluster, partitions)
                 if options.idle:
-                    idle(cluster, partitions, options.idle, profiles)
+                    idle(cluster, keys, options, profiles)
                 for how in options.ends:
                     end_of_a_node(cluster, keys, how, options, profiles)
             finally:

@@ -6,35 +6,48 @@ GROUP_ID_NOT_FOUND. Source: KIP-848, KIP-1099; measured on Apache Kafka 4.4.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import TypeAlias
 
-from kwire.api.shared.described_groups import DESCRIBE_GROUP, DESCRIBE_TOPIC, shown, told_apart
-from kwire.pending import Answer, Pending, as_pending
+from kwire.api.shared.described_groups import (
+    DESCRIBE_GROUP,
+    DESCRIBE_TOPIC,
+    SLICE_MEMBERS,
+    in_slices,
+    shown,
+    told_apart,
+)
+from kwire.coordinator.group.consumer.describe import Described
+from kwire.pending import Pending, as_pending
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.server.context import RequestContext
+from kwire.server.sliced_response import SlicedResponse
 
 VERSIONS = (0, 1)
 AUTHORIZATION = (DESCRIBE_GROUP, DESCRIBE_TOPIC)
 Response: TypeAlias = "m.ConsumerGroupDescribeResponse"
 Group: TypeAlias = "m.ConsumerGroupDescribeResponse.DescribedGroup"
-
-# Members that one turn of the loop describes at most: about a millisecond.
-MEMBERS_PER_TURN_MAX = 200
+Member: TypeAlias = "m.ConsumerGroupDescribeResponse.Member"
 
 
 def handle(
     context: RequestContext, request: m.ConsumerGroupDescribeRequest
-) -> Answer[m.ConsumerGroupDescribeResponse]:
+) -> Response | Pending[Response | SlicedResponse]:
     """See the module."""
     allowed, denied = told_apart(context, request.group_ids)
     answer = context.parts.coordinators.groups.describe_consumer_groups(allowed)
-    pending = as_pending(answer)
-    if pending.done and not _is_large(pending.result()):
-        return _response(context, request, denied, pending.result())
-    return _in_turns(context, pending, lambda found: _response(context, request, denied, found))
+    return in_slices(
+        context,
+        as_pending(answer),
+        len,
+        partial(_at_once, context, request, denied),
+        partial(_in_slices, context, request, denied),
+        lambda: SlicedResponse(
+            m.ConsumerGroupDescribeResponse(groups=[]), "groups", context.api_version
+        ),
+    )
 
 
 def error_response(context: RequestContext, error: KafkaError) -> m.ConsumerGroupDescribeResponse:
@@ -42,71 +55,64 @@ def error_response(context: RequestContext, error: KafkaError) -> m.ConsumerGrou
     return m.ConsumerGroupDescribeResponse()
 
 
-def _is_large(described: list[Group]) -> bool:
-    return sum(len(group.members) for group in described) > MEMBERS_PER_TURN_MAX
-
-
-def _in_turns(
-    context: RequestContext,
-    pending: Pending[list[Group]],
-    respond: Callable[[list[Group]], Response],
-) -> Pending[Response]:
-    """The response to what is described; a large one in a turn of the loop of its own, and another
-    one for its encoding: a thousand members with their partitions take milliseconds of each."""
-    outcome: Pending[Response] = Pending(pending.cancel)
-    loop = context.parts.loop
-
-    def answer(described: list[Group]) -> None:
-        try:
-            response = respond(described)
-        except Exception as error:
-            outcome.fail(error)
-            return
-        if _is_large(described):
-            loop.call_soon(partial(_complete, outcome, response))
-        else:
-            outcome.complete(response)
-
-    def settle(done: Pending[list[Group]]) -> None:
-        error = done.error()
-        if error is not None:
-            outcome.fail(error)
-        elif _is_large(done.result()):
-            loop.call_soon(partial(answer, done.result()))
-        else:
-            answer(done.result())
-
-    pending.add_done_callback(settle)
-    return outcome
-
-
-def _complete(outcome: Pending[Response], response: Response) -> None:
-    outcome.complete(response)
-
-
-def _response(
+def _at_once(
     context: RequestContext,
     request: m.ConsumerGroupDescribeRequest,
     denied: list[str],
-    described: list[Group],
+    described: list[Described],
 ) -> Response:
     groups = shown(
         context,
         denied,
-        described,
-        topics=_topics,
+        [each.whole() for each in described],
+        topics=lambda group: _topics(group.members),
         refused=_refused,
         with_operations=request.include_authorized_operations,
     )
     return m.ConsumerGroupDescribeResponse(groups=groups)
 
 
-def _topics(group: Group) -> list[str]:
+def _in_slices(
+    context: RequestContext,
+    request: m.ConsumerGroupDescribeRequest,
+    denied: list[str],
+    described: list[Described],
+    response: SlicedResponse,
+) -> Iterator[None]:
+    response.add([_refused(group_id, ErrorCode.GROUP_AUTHORIZATION_FAILED) for group_id in denied])
+    for each in described:
+        members: list[Member] = []
+        names: dict[str, None] = {}
+        for member in each.members():
+            members.append(member)
+            if len(members) % SLICE_MEMBERS == 0:
+                names |= _topics(members[-SLICE_MEMBERS:])
+                yield
+        names |= _topics(members[-(len(members) % SLICE_MEMBERS or SLICE_MEMBERS) :])
+        (group,) = shown(
+            context,
+            (),
+            [each.group],
+            topics=lambda group, names=names: names,  # type: ignore[misc]
+            refused=_refused,
+            with_operations=request.include_authorized_operations,
+        )
+        if group is not each.group or not members:
+            response.add([group])
+            continue
+        element = response.begin_element(group, "members")
+        for begin in range(0, len(members), SLICE_MEMBERS):
+            yield
+            element.add(members[begin : begin + SLICE_MEMBERS])
+        element.end()
+
+
+def _topics(members: Iterable[Member]) -> dict[str, None]:
     names: dict[str, None] = {}
-    for member in group.members:
+    for member in members:
         for assignment in (member.assignment, member.target_assignment):
             names.update(dict.fromkeys(x.topic_name for x in assignment.topic_partitions))
-    return list(names)
+    return names
 
 
 def _refused(group_id: str, code: ErrorCode, text: str | None = None) -> Group:

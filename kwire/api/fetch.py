@@ -18,14 +18,16 @@ Source: KIP-219, KIP-227, KIP-516, KIP-595, KIP-951; measured on Apache Kafka 4.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from kwire.api.plain.fetches import PlainFetches
-from kwire.api.shared.fetch_size import ANSWER_BYTES, ONE_PARTITION_BYTES, PARTITION_BYTES
+from kwire.api.shared.fetch_limits import limits_of, look_for_quiet, quiet_of, replica_of
+from kwire.api.shared.fetch_size import ONE_PARTITION_BYTES, response_bytes_of
 from kwire.api.shared.fetched_topics import FetchedTopics, answer_of, downgrade, new_topic
-from kwire.log.types import COMMITTED, HIGH_WATERMARK, ISOLATION_LEVELS, LOG_END, READ_COMMITTED
+from kwire.api.shared.refused_partitions import Refused, order_of, parts_in_order
+from kwire.log.types import ISOLATION_LEVELS
 from kwire.pending import Answer, Pending
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
@@ -49,7 +51,7 @@ from kwire.server.sliced_response import SlicedResponse
 
 if TYPE_CHECKING:
     from kwire.quota.sensor import Sensor
-    from kwire.replica.partition import Partition
+    from kwire.replica.quiet_read import QuietRead
     from kwire.server.deadlines import Deadline
     from kwire.slices import Slices
 
@@ -67,11 +69,8 @@ READ_TOPIC = Requires(
 AUTHORIZATION = (FOLLOW, READ_TOPIC)
 SESSIONS_FROM = 7
 TOPIC_IDS_FROM = 13
-REPLICA_STATE_FROM = 15
 LEADER_HINTS_FROM = 16
 STORAGE_ERRORS_FROM = 6
-FOLLOWERS_FROM = 11
-CONSUMER = -1
 FULL_EPOCHS = (INITIAL_EPOCH, FINAL_EPOCH)
 SLICE_PARTITIONS = 200
 """A fetch of no more partitions is answered at once. A slice ends with SLICE_BYTES too."""
@@ -95,18 +94,6 @@ def _error(code: int) -> m.FetchResponse:
     return response
 
 
-class _Refused:
-    """A partition that is not read, and why."""
-
-    __slots__ = ("request", "result")
-    partition: Partition
-    """There is none, and nobody asks: what is refused has no bytes."""
-
-    def __init__(self, request: SessionPartition, result: ReadResult) -> None:
-        self.request = request
-        self.result = result
-
-
 class _Fetch:
     """One request: its session, what it reads, its answer."""
 
@@ -117,6 +104,7 @@ class _Fetch:
         "_is_asked",
         "_limits",
         "_pending",
+        "_quiet",
         "_refused",
         "_replica_id",
         "_request",
@@ -132,10 +120,10 @@ class _Fetch:
         self._context = context
         self._request = request
         self._topic_ids = context.api_version >= TOPIC_IDS_FROM
-        self._replica_id = _replica_id(context, request)
+        self._replica_id = replica_of(context, request)
         self._session: FetchSession | None = None
         self._targets: list[ReadTarget[SessionPartition]] = []
-        self._refused: list[_Refused] = []
+        self._refused: list[Refused] = []
         self._response: m.FetchResponse | None = None
         self._pending: Pending[Response] | None = None
         self._hints: LeaderHints | None = None
@@ -146,6 +134,8 @@ class _Fetch:
         self._consumer: Sensor | None = None
         """What its answer is counted for."""
         self._is_asked = False
+        self._quiet: QuietRead[SessionPartition] | None = None
+        """Partitions of the session that are read in passing."""
 
     def start(self) -> Answer[Response]:
         if self._is_long():
@@ -159,8 +149,7 @@ class _Fetch:
             self._add(partition, refused)
         if self._targets and self._request.isolation_level not in ISOLATION_LEVELS:
             return self._invalid(asked)
-        context = self._context.parts.read_context
-        read = DelayedRead(context, self._targets, limits, self._finish, None, self._failed)
+        read = self._new_read(None)
         read.start()
         if self._response is not None:
             return self._response
@@ -179,18 +168,38 @@ class _Fetch:
         limits: ReadLimits,
         deadline: Deadline,
         order: int,
+        quiet: QuietRead[SessionPartition] | None = None,
     ) -> Pending[Response]:
         """As `start`, of an incremental fetch that names nothing and has waited until now."""
         self._session, self._targets, self._limits = session, targets, limits
+        self._quiet = quiet
         if len(targets) > SLICE_PARTITIONS:
             self._begin_slices(limits)
-        context = self._context.parts.read_context
-        read = DelayedRead(context, targets, limits, self._finish, self._slices, self._failed)
-        self._work = read
+        self._work = read = self._new_read(self._slices)
         deadline.callback = read.expired
         read.go_on(deadline, order)
         self._pending = Pending(self._cancel)
         return self._pending
+
+    def _new_read(self, slices: Slices | None) -> DelayedRead[SessionPartition]:
+        return DelayedRead(
+            self._context.parts.read_context,
+            self._targets,
+            self._limits,
+            self._finish,
+            slices,
+            self._failed,
+            self._quiet,
+            self._regroup,
+        )
+
+    def _regroup(self) -> Slices | None:
+        """More partitions are to be read than those that have begun."""
+        self._targets.sort(key=order_of)
+        is_long = len(self._targets) > SLICE_PARTITIONS
+        if is_long and self._slices is None and self._pending is not None:
+            return self._begin_slices(self._limits)
+        return None
 
     # -- in slices
 
@@ -203,7 +212,8 @@ class _Fetch:
         if not self._is_full():
             session = self._context.parts.fetch_sessions.get(request.session_id)
             if session is not None:
-                count += len(session.partitions)
+                self._quiet = quiet = quiet_of(session, self._context, request, self._replica_id)
+                count += len(session.partitions if quiet is None else session.moving)
         return count > SLICE_PARTITIONS
 
     def _begin_slices(self, limits: ReadLimits) -> Slices:
@@ -270,22 +280,33 @@ class _Fetch:
             if at and at % SLICE_PARTITIONS == 0:
                 yield
             self._add(known, refused)
+        if self._quiet is not None:
+            self._add_what_moved(asked)
         if self._targets and self._request.isolation_level not in ISOLATION_LEVELS:
             pending.complete(self._invalid(asked))
             return
-        context = self._context.parts.read_context
-        self._work = read = DelayedRead(
-            context, self._targets, limits, self._finish, self._slices, self._failed
-        )
+        self._work = read = self._new_read(self._slices)
         read.start()
+
+    def _add_what_moved(self, asked: list[SessionPartition]) -> None:
+        """What is read in passing no more, since the others were looked up."""
+        session, known = self._session, set(asked)
+        assert session is not None
+        if session.quiet is not self._quiet:
+            self._quiet = None
+        for partition in session.partitions.values() if self._quiet is None else session.moving:
+            if partition not in known:
+                self._add(partition, None)
+        self._targets.sort(key=order_of)
 
     def _answer_in_slices(self, pending: Pending[Response]) -> Iterator[None]:
         """`_answer`, and its encoding."""
         response = m.FetchResponse()
         sliced = SlicedResponse(response, "responses", self._context.api_version)
         topics = FetchedTopics(sliced)
+        self._look_for_quiet()
         count = size_bytes = 0
-        for part in self._parts_in_order():
+        for part in parts_in_order(self._targets, self._refused):
             if count >= SLICE_PARTITIONS or size_bytes >= SLICE_BYTES:
                 count = size_bytes = 0
                 topics.end_slice()
@@ -299,7 +320,7 @@ class _Fetch:
                 size_bytes += result.size_bytes
                 result.buffers = None  # the answer has them, until it is encoded
         topics.end()
-        self._complete(response, topics.is_empty)
+        self._complete(response)
         pending.complete(sliced)
 
     def _finish(self) -> None:
@@ -351,7 +372,8 @@ class _Fetch:
         if not isinstance(session, FetchSession):
             code: ErrorCode = session
             return code
-        session.disturb()
+        if self._quiet is None:
+            session.disturb()
         if request.topics or request.forgotten_topics_data:
             session.update(request.topics, request.forgotten_topics_data)
         if not session.partitions:
@@ -359,7 +381,9 @@ class _Fetch:
             return []
         cache.used(session, self._context.now_ms)
         self._session = session
-        return list(session.partitions.values())
+        if self._quiet is None:
+            return list(session.partitions.values())
+        return session.moving_in_order()
 
     def _is_full(self) -> bool:
         if self._context.api_version < SESSIONS_FROM:
@@ -389,7 +413,7 @@ class _Fetch:
         if self._topic_ids:
             return response
         result = ReadResult.refused(ErrorCode.UNKNOWN_SERVER_ERROR)
-        self._refused = [_Refused(partition, result) for partition in asked]
+        self._refused = [Refused(partition, result) for partition in asked]
         self._targets = []
         self._session = None
         response.responses = self._answer().responses
@@ -398,37 +422,18 @@ class _Fetch:
     def limits(self, *, is_bound: bool = True) -> ReadLimits:
         """What the request allows, and what binds its client where that `is_bound`."""
         context, request = self._context, self._request
-        parts, connection, version = context.parts, context.connection, context.api_version
-        has_state = version >= REPLICA_STATE_FROM
+        parts, connection = context.parts, context.connection
         bytes_max = min(request.max_bytes, parts.fetch_bytes_max)
-        replica_id = self._replica_id
         if connection is not None:
-            connection.is_follower = replica_id >= 0
-        if replica_id >= 0:
-            isolation = LOG_END
-        else:
-            if request.isolation_level == READ_COMMITTED:
-                isolation = COMMITTED
-            else:
-                isolation = HIGH_WATERMARK
-            if connection is not None and connection.holds_reads and is_bound:
+            connection.is_follower = self._replica_id >= 0
+            if self._replica_id < 0 and connection.holds_reads and is_bound:
                 if connection.is_measured:
                     self._is_asked = connection.is_read(context)
                 if (consumer := connection.consumer) is not None:
                     self._consumer = consumer
                     if bytes_max > consumer.window_bytes_max:
                         bytes_max = consumer.window_bytes_max
-        return ReadLimits(
-            bytes_min=min(request.min_bytes, bytes_max),
-            bytes_max=bytes_max,
-            wait_ms=request.max_wait_ms,
-            isolation=isolation,
-            replica_id=replica_id,
-            from_follower=replica_id == CONSUMER and version >= FOLLOWERS_FROM,
-            rack=request.rack_id,
-            as_files=connection is not None and connection.sends_files,
-            replica_epoch=request.replica_state.replica_epoch if has_state else -1,
-        )
+        return limits_of(context, request, self._replica_id, bytes_max)
 
     def _follower_refused(self, limits: ReadLimits) -> ErrorCode | None:
         if limits.replica_id >= 0 and not self._context.allows(FOLLOW):
@@ -466,21 +471,15 @@ class _Fetch:
         else:
             self._targets.append(ReadTarget(partition, asked, is_other_topic))
             return
-        self._refused.append(_Refused(asked, ReadResult.refused(code)))
+        self._refused.append(Refused(asked, ReadResult.refused(code)))
 
     # -- the answer
 
     def _response_bytes(self) -> int:
-        """How large the answer will be, but for names and transactions that were aborted. A
-        partition without records counts in a full answer alone."""
-        version, found = self._context.api_version, len(self._refused)
         is_full = self._session is None or self._request.session_epoch == INITIAL_EPOCH
-        response_bytes = ANSWER_BYTES[version]
-        for target in self._targets:
-            size_bytes = target.result.size_bytes
-            response_bytes += size_bytes
-            found += is_full or size_bytes > 0
-        return response_bytes + PARTITION_BYTES[version] * found
+        results = [target.result for target in self._targets]
+        version = self._context.api_version
+        return response_bytes_of(version, results, len(self._refused), is_full=is_full)
 
     def _throttled(self) -> m.FetchResponse | None:
         """The answer to a consumer over its quota: nothing that was read, and nothing that the
@@ -504,9 +503,10 @@ class _Fetch:
         """What was read comes first, behind it what was refused: unknown ids, then the rest. An
         incremental fetch answers what is new. What is sent is counted here."""
         response = m.FetchResponse()
+        self._look_for_quiet()
         responses: list[m.FetchResponse.FetchableTopicResponse] = []
         last: bytes | str | None = None  # the topic before: only neighbours share an entry
-        for part in self._parts_in_order():
+        for part in parts_in_order(self._targets, self._refused):
             answer = self._answer_to(part)
             if answer is None:
                 continue
@@ -517,20 +517,29 @@ class _Fetch:
                 responses.append(topic)
             topic.partitions.append(answer)
         response.responses = responses
-        self._complete(response, not responses)
+        self._complete(response)
         return response
 
-    def _parts_in_order(self) -> Sequence[ReadTarget[SessionPartition] | _Refused]:
-        if self._refused:
-            return [*self._targets, *sorted(self._refused, key=_is_named)]
-        return self._targets
+    def _look_for_quiet(self) -> None:
+        """From now on partitions in which nothing happens are read in passing, if that may be."""
+        session, self._quiet = self._session, None
+        if session is not None and session.wants_quiet:
+            self._quiet = look_for_quiet(session, self._context, self._request, self._replica_id)
 
     def _answer_to(
-        self, part: ReadTarget[SessionPartition] | _Refused
+        self, part: ReadTarget[SessionPartition] | Refused
     ) -> m.FetchResponse.PartitionData | None:
         """What is told of a partition; None where the session has told it."""
         asked, result, session = part.request, part.result, self._session
         is_new = session is None or asked.must_answer(result)
+        if (
+            self._quiet is not None
+            and isinstance(part, ReadTarget)
+            and not result.size_bytes
+            and session is not None
+            and self._quiet is session.quiet
+        ):
+            session.found_nothing(self._context.parts.replicas, part)
         if size_bytes := result.size_bytes:
             traffic = part.partition.traffic
             if self._replica_id < 0:
@@ -551,13 +560,11 @@ class _Fetch:
                 downgrade(answer)
         return answer
 
-    def _complete(self, response: m.FetchResponse, is_empty: bool) -> None:
+    def _complete(self, response: m.FetchResponse) -> None:
         """Fill in what is told beside the partitions."""
         session = self._session
         if session is not None:
             response.session_id = session.session_id
-            if is_empty and self._request.session_epoch not in FULL_EPOCHS:
-                session.found_nothing(self._context.parts.replicas, self._targets, self._limits)
         if self._hints is not None and self._replica_id < 0:
             response.node_endpoints = self._hints.endpoints(m.FetchResponse.NodeEndpoint)
 
@@ -580,14 +587,3 @@ class _Fetch:
 
 
 plain_road = partial(PlainFetches, _Fetch)
-
-
-def _replica_id(context: RequestContext, request: m.FetchRequest) -> int:
-    """Which follower asks; negative for a client."""
-    if context.api_version >= REPLICA_STATE_FROM:
-        return request.replica_state.replica_id
-    return request.replica_id
-
-
-def _is_named(refused: _Refused) -> bool:
-    return refused.request.name is not None

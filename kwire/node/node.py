@@ -479,9 +479,7 @@ class Node:
             telemetry=self.telemetry,
             schema_checks=self.schema_checks,
             check_later=lambda later: self.workers.checks.run(later),
-            fetch_sessions=FetchSessionCache(
-                config["max.incremental.fetch.session.cache.slots"], self.random
-            ),
+            fetch_sessions=FetchSessionCache.configured(config, self.random),
             fetch_bytes_max=config["fetch.max.bytes"],
             read_context=read_context(config, self.deadlines, self.replication, lambda: self.image),
         )

@@ -9,6 +9,9 @@ With `slices` a read of many partitions holds the loop for some of them at a tim
 it is in its turn, as Apache Kafka's threads read one partition after another while others write. So
 it listens to each from the turn on in which it was read, while it seems that it has to wait: what
 arrives before the wait counts as what arrives within it.
+
+Partitions of a `QuietRead` are part of a read that is begun with it, but nobody looks at them
+before they leave it.
 """
 
 from __future__ import annotations
@@ -28,6 +31,7 @@ from kwire.replica.bounded_read import (
     nothing,
 )
 from kwire.replica.partition import LeaderQuota, Partition, ReplicaSelector
+from kwire.replica.quiet_read import QuietRead
 from kwire.replica.reading import ReadLimits, ReadResult
 from kwire.slices import Slices
 
@@ -81,7 +85,11 @@ class ReadContext:
 class DelayedRead(Generic[Request]):
     """A read from its beginning to its end. `start()`; then `done()` is called, maybe before it
     returns, and every target has its result. `failed(error)` is called instead where reading raises
-    what is no error of a partition (without it, that is raised wherever the read goes on)."""
+    what is no error of a partition (without it, that is raised wherever the read goes on).
+
+    What of `quiet` moves meanwhile is added to the targets. `regroup()` is called then before all
+    of them are read once more; it may give slices for that.
+    """
 
     __slots__ = (
         "_arrived_bytes",
@@ -91,9 +99,12 @@ class DelayedRead(Generic[Request]):
         "_done",
         "_failed",
         "_is_due",
+        "_left",
         "_limits",
         "_order",
+        "_quiet",
         "_read",
+        "_regroup",
         "_slices",
         "_targets",
         "_unstable",
@@ -103,11 +114,13 @@ class DelayedRead(Generic[Request]):
     def __init__(
         self,
         context: ReadContext,
-        targets: Sequence[ReadTarget[Request]],
+        targets: list[ReadTarget[Request]],
         limits: ReadLimits,
         done: Callable[[], None],
         slices: Slices | None = None,
         failed: Callable[[Exception], None] | None = None,
+        quiet: QuietRead[Request] | None = None,
+        regroup: Callable[[], Slices | None] | None = None,
     ) -> None:
         self._context = context
         self._slices = slices
@@ -115,6 +128,9 @@ class DelayedRead(Generic[Request]):
         self._limits = limits
         self._done = done
         self._failed = failed
+        self._quiet = quiet
+        self._regroup = regroup
+        self._left: list[ReadTarget[Request]] = []  # what has left `quiet` since
         self._deadline: Timer | None = None
         self._read: BoundedRead[Request] | None = None
         self._waits = False  # it listens
@@ -128,6 +144,10 @@ class DelayedRead(Generic[Request]):
 
     def start(self) -> None:
         """Read once, and wait if that is not enough."""
+        quiet = self._quiet
+        if quiet is not None:
+            quiet.waits[self] = None
+            quiet.read()
         begins_wait = self._slices is not None and self._limits.wait_ms > 0
         self._begin_read(self._first_read, self._taken if begins_wait else None)
 
@@ -135,6 +155,9 @@ class DelayedRead(Generic[Request]):
         """As `start`, of a read that has found nothing, as its targets say, and has waited since:
         until `deadline`, which calls `expired`. `order` is what `begin_wait` said then."""
         self._deadline = deadline
+        self._order = order
+        if self._quiet is not None:
+            self._quiet.waits[self] = None
         self._begin_listening()
         self._listen(self._targets, order)
         for target in self._targets:
@@ -143,11 +166,20 @@ class DelayedRead(Generic[Request]):
 
     def cancel(self) -> None:
         """Nobody wants the results any more; `done` will not be called."""
+        self._leave_quiet()
         if self._waits:
             self._stop_waiting()
         if self._read is not None:
             self._read.cancel()
             self._read = None
+
+    def _leave_quiet(self) -> bool:
+        """Whether there was any."""
+        quiet, self._quiet = self._quiet, None
+        if quiet is None:
+            return False
+        quiet.waits.pop(self, None)
+        return True
 
     def _begin_read(
         self,
@@ -180,25 +212,29 @@ class DelayedRead(Generic[Request]):
             self._find_deleted()
         if (
             limits.wait_ms <= 0
-            or not self._targets
+            or not (self._targets or self._quiet or self._left)
             or read.ends_wait
             or read.total_bytes >= limits.bytes_min
         ):
+            self._leave_quiet()
             if self._waits:
                 self._stop_waiting()
             self._done()
             return
         self._arrived_bytes += read.total_bytes
         if self._is_due or self._arrived_bytes >= limits.bytes_min:
-            self._read_again()
+            self._read_all_again()
             return
         self._deadline = self._context.deadlines.add(limits.wait_ms, self.expired)
         if self._slices is None:
-            order = self._context.begin_wait()
+            self._order = self._context.begin_wait()
             self._begin_listening()
-            self._listen(self._targets, order)
+            self._listen(self._targets, self._order)
             self._forget(self._targets)
         else:
+            if not self._waits:  # there were no targets
+                self._order = self._context.begin_wait()
+                self._begin_listening()
             self._slices.run(self._forget_in_slices(), nothing)
 
     def _taken(self, begin: int, end: int) -> None:
@@ -251,6 +287,16 @@ class DelayedRead(Generic[Request]):
 
     # -- woken by a partition
 
+    def left(self, target: ReadTarget[Request]) -> None:
+        """See QuietWait."""
+        self._left.append(target)
+        if self._waits:
+            self._listen((target,), self._order)
+            target.partition.is_in_order = False
+            target.result = UNREAD
+        else:
+            self._is_due = True  # what happens until it listens, it may have missed
+
     def data_arrived(self, partition: Partition, size_bytes: int) -> None:
         """See DataListener. What the log counts as arrived is an estimate; the read decides."""
         if self._limits.replica_id >= 0:
@@ -299,8 +345,9 @@ class DelayedRead(Generic[Request]):
     def _stop_waiting(self) -> None:
         self._waits = False
         self._context.waiting -= 1
-        for target in self._targets:
-            target.partition.data_listeners.pop(self, None)
+        for targets in (self._targets, self._left):
+            for target in targets:
+                target.partition.data_listeners.pop(self, None)
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
@@ -317,8 +364,20 @@ class DelayedRead(Generic[Request]):
         if self._read is not None:
             self._is_due = True  # it is read to its end first, as all at once would have been
         elif self._waits:
+            self._read_all_again()
+
+    def _read_all_again(self) -> None:
+        if self._waits:
             self._stop_waiting()
-            self._begin_read(self._second_read)
+        quiet = self._quiet
+        if self._leave_quiet() and quiet is not None:
+            quiet.read()
+        if self._left:
+            self._targets += self._left
+            self._left = []
+            if self._regroup is not None:
+                self._slices = self._regroup() or self._slices
+        self._begin_read(self._second_read)
 
     def _second_read(self, read: BoundedRead[Request]) -> None:
         self._read = None

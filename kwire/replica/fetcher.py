@@ -140,15 +140,14 @@ class LeaderFetcher:
         self._is_appending = False
         self._interruption: Timer | None = None
         self._interrupted_ms = 0  # when that is due
-        self._settled: SettledPartitions | None = None
-        """All that is followed, while what was asked last is asked again."""
+        self._settled = SettledPartitions()
+        """What is looked at before the next fetch, and what is not."""
         self._failures = 0
         self._timer: Timer | None = None
         self._closed = False
 
     def add(self, partition: Partition, leader_epoch: int) -> None:
         """Fetch this partition from now on, at this epoch."""
-        self._unsettle()
         followed = Followed(partition, leader_epoch)
         log = partition.log
         assert log is not None
@@ -163,7 +162,9 @@ class LeaderFetcher:
                     self._host.call_later(
                         self._host.settings.backoff_ms, lambda: self._add_again(followed)
                     )
-        self.followed[partition.topic_id, partition.index] = followed
+        key = partition.topic_id, partition.index
+        self.followed[key] = followed
+        self._settled.stir(key, partition)
         if self._pending is None and not self._is_appending:
             self._wake_in(0)
         elif self._pending is not None and self._interruption is None:
@@ -176,8 +177,9 @@ class LeaderFetcher:
 
     def remove(self, key: TopicIdPartition) -> None:
         """Fetch it no longer; what is on its way for it is dropped."""
-        self._unsettle()
-        self.followed.pop(key, None)
+        followed = self.followed.pop(key, None)
+        if followed is not None:
+            self._settled.stir(key, followed.partition)
 
     def changed(self) -> None:
         """What a change of the metadata adds and removes has been added and removed.
@@ -192,7 +194,7 @@ class LeaderFetcher:
         """Fetch nothing any more."""
         self._closed = True
         self._stay()
-        self._unsettle()
+        self._settled.stir_all()
         self.followed.clear()
         if self._timer is not None:
             self._timer.cancel()
@@ -204,17 +206,22 @@ class LeaderFetcher:
     # -- asking
 
     def _settle(self) -> None:
-        """Nothing new was asked for, and the answer was nothing."""
-        now_ms, known = self._host.now_ms(), self.followed
-        if self._settled is None and len(self._asked) == len(known):
-            found = self._asked.items()
-            if all(known.get(x) is at and at.is_as(asked, now_ms) for x, (at, asked) in found):
-                self._settled = SettledPartitions([at.partition for at in known.values()])
+        """What was asked has been answered; of what still moves, some has told nothing new."""
+        now_ms, settled = self._host.now_ms(), self._settled
+        for key in list(settled.moving):
+            entry = self._asked.get(key)
+            if entry is None or self.followed.get(key) is not entry[0]:
+                continue
+            followed, asked = entry
+            if self._session.is_told(key, asked) and followed.is_as(asked, now_ms):
+                settled.settle(key, followed.partition)
 
-    def _unsettle(self) -> None:
-        settled, self._settled = self._settled, None
-        if settled is not None:
-            settled.disturbed()
+    def _begin_anew(self) -> None:
+        """The leader knows nothing of what was asked."""
+        self._session.reset()
+        self._settled.stir_all()
+        self._asked = {}
+        self._settled.moving = dict.fromkeys(self.followed)
 
     def _wake_in(self, delay_ms: float) -> None:
         if self._timer is not None:
@@ -241,8 +248,7 @@ class LeaderFetcher:
         if self._closed or pending is None:
             return
         pending.cancel()
-        self._unsettle()
-        self._session.reset()
+        self._begin_anew()
         self._host.reconnect(self.leader_id)
         self._turn()
 
@@ -254,55 +260,55 @@ class LeaderFetcher:
         if self._closed or self._pending is not None or self._is_appending:
             return
         now_ms = self._host.now_ms()
-        if self._settled is not None:
-            if not self._settled.is_over:
-                self._send(self._asked, now_ms, None)
-                return
-            self._settled = None
-        asked: dict[TopicIdPartition, tuple[Followed, Asked]] = {}
         next_ms: int | None = None
-        for key, followed in self.followed.items():
-            if followed.state is not FetchState.FETCHING:
-                continue
-            if followed.delayed_until_ms > now_ms:
-                due_ms = followed.delayed_until_ms
-                next_ms = due_ms if next_ms is None else min(next_ms, due_ms)
-                continue
-            partition = followed.partition
-            log = partition.log
-            if log is None or (log.error is not None and not log.is_short):
-                followed.state = FetchState.FAILED
-                continue
-            if log.is_short:
-                due_ms = now_ms + min(SHORT_MS, self._host.settings.backoff_ms)
-                next_ms = due_ms if next_ms is None else min(next_ms, due_ms)
-                continue
-            if log.next_offset != log.log_end_offset:
-                # What we appended while we led is still being written.
-                next_ms = now_ms + 1
-                continue
-            if followed.lags and self._host.is_held_back(partition):
-                due_ms = now_ms + THROTTLED_MS
-                next_ms = due_ms if next_ms is None else min(next_ms, due_ms)
-                continue
-            asked[key] = (
-                followed,
-                Asked(
-                    log.log_end_offset,
-                    followed.leader_epoch,
-                    log.leader_epochs.latest,
-                    log.log_start_offset,
-                ),
-            )
-        if not asked:
+        wanted: dict[TopicIdPartition, Asked] = {}
+        gone: list[TopicIdPartition] = []
+        for key in list(self._settled.moving):
+            followed = self.followed.get(key)
+            asked: Asked | None = None
+            if followed is None:
+                del self._settled.moving[key]
+            else:
+                asked, due_ms = self._asked_of(followed, now_ms)
+                if due_ms is not None:
+                    next_ms = due_ms if next_ms is None else min(next_ms, due_ms)
+            if followed is None or asked is None:
+                gone.append(key)
+                self._asked.pop(key, None)
+            else:
+                wanted[key] = asked
+                self._asked[key] = followed, asked
+        if not self._asked:
             if next_ms is not None:
                 self._wake_in(max(1, next_ms - now_ms))
             return
-        self._send(asked, now_ms, next_ms)
+        self._send(wanted, gone, now_ms, next_ms)
+
+    def _asked_of(self, followed: Followed, now_ms: int) -> tuple[Asked | None, int | None]:
+        """What is asked of a partition; else when it is looked at again, if it is then."""
+        if followed.state is not FetchState.FETCHING:
+            return None, None
+        if followed.delayed_until_ms > now_ms:
+            return None, followed.delayed_until_ms
+        partition = followed.partition
+        log = partition.log
+        if log is None or (log.error is not None and not log.is_short):
+            followed.state = FetchState.FAILED
+            return None, None
+        if log.is_short:
+            return None, now_ms + min(SHORT_MS, self._host.settings.backoff_ms)
+        if log.next_offset != log.log_end_offset:
+            # What we appended while we led is still being written.
+            return None, now_ms + 1
+        if followed.lags and self._host.is_held_back(partition):
+            return None, now_ms + THROTTLED_MS
+        latest = log.leader_epochs.latest
+        return Asked(log.log_end_offset, followed.leader_epoch, latest, log.log_start_offset), None
 
     def _send(
         self,
-        asked: dict[TopicIdPartition, tuple[Followed, Asked]],
+        wanted: dict[TopicIdPartition, Asked],
+        gone: list[TopicIdPartition],
         now_ms: int,
         next_ms: int | None,
     ) -> None:
@@ -319,12 +325,7 @@ class LeaderFetcher:
             min_bytes=settings.min_bytes,
             max_bytes=settings.response_max_bytes,
         )
-        if self._settled is not None:
-            self._session.fill_with_nothing(request)
-        else:
-            wanted = {key: entry[1] for key, entry in asked.items()}
-            self._session.fill(request, wanted, settings.max_bytes)
-        self._asked = asked
+        self._session.fill(request, wanted, gone, settings.max_bytes)
         self._sent_ms = now_ms
         pending = host.send(self.leader_id, ApiKey.FETCH, request, settings.timeout_ms)
         self._pending = pending
@@ -339,13 +340,15 @@ class LeaderFetcher:
             return
         error = done.error()
         if error is not None:
-            self._unsettle()
-            self._session.reset()
+            self._begin_anew()
             self._connection_failed(str(error))
             return
         response = done.result()
-        if response.responses or response.error_code or not response.session_id:
-            self._unsettle()
+        if response.error_code or not response.session_id:
+            known = self._asked
+            self._begin_anew()
+            if not response.error_code:
+                self._asked = known  # this answer is one to them
         if not self._session.answered(response.error_code, response.session_id):
             self._turn()
             return
@@ -353,12 +356,15 @@ class LeaderFetcher:
             self._connection_failed(ErrorCode(response.error_code).name)
             return
         self._failures = 0
-        if self._session.named_nothing and not response.responses and self._host.settings.settles:
-            self._settle()
         written: list[Pending[None]] = []
         for topic in response.responses:
             for answer in topic.partitions:
-                self._partition_answered((topic.topic_id, answer.partition_index), answer, written)
+                key = topic.topic_id, answer.partition_index
+                if (followed := self.followed.get(key)) is not None:
+                    self._settled.stir(key, followed.partition)
+                self._partition_answered(key, answer, written)
+        if self._host.settings.settles:
+            self._settle()
         if not written:
             self._turn()
             return

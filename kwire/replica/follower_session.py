@@ -6,6 +6,7 @@ what is to be forgotten. An error of the session, or an answer without one, begi
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from kwire.log.files import Buffer
@@ -40,34 +41,35 @@ class FollowerSession:
         self.session_id = NO_SESSION
         self.epoch = INITIAL_EPOCH
         self._known: dict[TopicIdPartition, Asked] = {}
-        self.named_nothing = False
-        """Whether the last request of the session had nothing to say."""
 
     def reset(self) -> None:
         """Ask for everything anew; the id is still named so that the leader drops the session."""
         self.epoch = INITIAL_EPOCH
         self._known = {}
-        self.named_nothing = False
 
-    def fill_with_nothing(self, request: m.FetchRequest) -> None:
-        """As `fill`, where the same is wanted as last time."""
-        request.session_id, request.session_epoch = self.session_id, self.epoch
-        self.named_nothing = True
+    def is_told(self, key: TopicIdPartition, asked: Asked) -> bool:
+        """Whether the leader knows that this is asked of the partition."""
+        return self._known.get(key) == asked
 
     def fill(
         self,
         request: m.FetchRequest,
-        wanted: dict[TopicIdPartition, Asked],
+        wanted: Mapping[TopicIdPartition, Asked],
+        gone: Iterable[TopicIdPartition],
         partition_bytes_max: int,
     ) -> None:
-        """Put session and partitions into a FetchRequest (version 13 and later)."""
+        """Put session and partitions into a FetchRequest (version 13 and later): what is `wanted`
+        beside all that was before, without what is `gone` of it."""
         message = m.FetchRequest
         request.session_id, request.session_epoch = self.session_id, self.epoch
-        known = self._known if self.epoch != INITIAL_EPOCH else {}
+        if self.epoch == INITIAL_EPOCH:
+            self._known = {}
+        known = self._known
         topics: dict[bytes, list[m.FetchRequest.FetchPartition]] = {}
         for key, asked in wanted.items():
             if known.get(key) == asked:
                 continue
+            known[key] = asked
             topics.setdefault(key[0], []).append(
                 message.FetchPartition(
                     partition=key[1],
@@ -79,8 +81,8 @@ class FollowerSession:
                 )
             )
         forgotten: dict[bytes, list[int]] = {}
-        for key in known:
-            if key not in wanted:
+        for key in gone:
+            if known.pop(key, None) is not None:
                 forgotten.setdefault(key[0], []).append(key[1])
         request.topics = [
             message.FetchTopic(topic_id=topic_id, partitions=partitions)
@@ -90,8 +92,6 @@ class FollowerSession:
             message.ForgottenTopic(topic_id=topic_id, partitions=partitions)
             for topic_id, partitions in forgotten.items()
         ]
-        self._known = dict(wanted)
-        self.named_nothing = self.epoch != INITIAL_EPOCH and not (topics or forgotten)
 
     def answered(self, code: int, session_id: int) -> bool:
         """Take the answer's head in; False when the session has to begin anew."""

@@ -17,13 +17,13 @@ NO_EPOCH = -1
 class LogWatcher(Protocol):
     """Someone who takes it that a partition stays as it is."""
 
-    def disturbed(self) -> None:
-        """Something is about to move that a read could tell of: an offset, or who may read. It
-        watches no partition any more."""
+    def disturbed(self, hosted: HostedLog, /) -> None:
+        """Something is about to move there that a read could tell of: an offset, or who may read.
+        It watches that partition no more."""
         ...
 
-    def follower_fetched(self, replica_id: int) -> None:
-        """A follower reads in the usual way."""
+    def follower_fetched(self, hosted: HostedLog, replica_id: int, /) -> None:
+        """A follower reads there in the usual way."""
         ...
 
 
@@ -104,4 +104,4 @@ class HostedLog:
     def disturb(self) -> None:
         """Something is about to move."""
         for watcher in list(self.watchers):
-            watcher.disturbed()
+            watcher.disturbed(self)

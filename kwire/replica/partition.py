@@ -374,7 +374,7 @@ class Partition(HostedLog):
     ) -> None:
         """A follower has everything before `fetch_offset`."""
         for watcher in list(self.watchers):
-            watcher.follower_fetched(replica_id)
+            watcher.follower_fetched(self, replica_id)
         event = FollowerFetched(replica_id, replica_epoch, fetch_offset, log_start_offset)
         if not self.on_low_watermark:
             self.step(event)

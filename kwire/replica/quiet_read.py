@@ -1,13 +1,13 @@
-"""A read that found nothing, as long as it would find nothing again.
+"""A read of the partitions of a session of fetches where nothing happens.
 
-A session of fetches (KIP-227) asks for the same positions again and again, and nearly always
-nothing has happened. `QuietRead` watches all partitions of such a read: before one of them moves it
-is told, and is over. Until then a read of thousands of partitions costs what one of a single
-partition does.
+A session (KIP-227) asks for the same positions again and again, and in nearly all partitions
+nothing has happened. A partition joins when a read of it would find nothing, and nothing is to be
+told of it. `QuietRead` watches it: before it moves it leaves, and who waits is given it to read and
+to listen to. So a fetch of thousands of partitions costs what has moved since the last one.
 
 What each of these reads would have left behind in every partition is written there when somebody
-looks, or when it is over: how many fetches there were, and when a follower was caught up last. A
-read that is part of it and waits goes on in the usual way from then on.
+looks, or when the partition leaves: how many fetches there were, and when a follower was caught up
+last.
 
 It stands for reads at the end of what is shown: by consumers at the high watermark, by followers
 that are in sync at the end of the log, which the high watermark has reached. With all others a read
@@ -16,13 +16,13 @@ may do more than to find nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Generic, NamedTuple, Protocol
+from collections.abc import Callable
+from typing import Any, Generic, NamedTuple, Protocol
 
 from kwire.log.types import COMMITTED, Isolation
 from kwire.protocol.errors import KafkaError
 from kwire.replica.bounded_read import UNREAD, ReadTarget, Request
-from kwire.replica.hosted_log import NO_EPOCH
+from kwire.replica.hosted_log import NO_EPOCH, HostedLog
 from kwire.replica.partition import Partition
 from kwire.replica.reading import ReadLimits, ReadRequest, diverging_epoch, nothing_read
 from kwire.replica.state import FollowerFetched
@@ -52,28 +52,6 @@ class ReadKind(NamedTuple):
 def kind_of(limits: ReadLimits) -> ReadKind:
     """The kind of a read with these limits, in no rack."""
     return ReadKind(limits.isolation, limits.replica_id, limits.replica_epoch, limits.from_follower)
-
-
-def quiet_read(
-    replicas: HostedPartitions,
-    targets: Sequence[ReadTarget[Request]],
-    limits: ReadLimits,
-    over: Callable[[], None],
-) -> QuietRead[Request] | None:
-    """What stands for more reads of these targets, which have found nothing; None where one may
-    find something, or do more than that."""
-    kind = kind_of(limits)
-    for target in targets:
-        partition, request = target.partition, target.request
-        index = partition.index
-        if (
-            target.is_other_topic
-            or replicas.partition_by_id(partition.topic_id, index) is not partition
-            or replicas.partition(partition.topic, index) is not partition
-            or not _is_at_the_end(partition, request, kind)
-        ):
-            return None
-    return QuietRead(targets, kind, replicas.traffic.late, over) if targets else None
 
 
 def _is_at_the_end(partition: Partition, request: ReadRequest, kind: ReadKind) -> bool:
@@ -115,105 +93,125 @@ def _is_in_sync(partition: Partition, request: ReadRequest, kind: ReadKind) -> b
 class QuietWait(Protocol):
     """A read that waits for what does not happen."""
 
-    def go_on(self) -> None:
-        """It may happen from now on."""
+    def left(self, target: ReadTarget[Any]) -> None:
+        """It may happen in this partition from now on; the target is its own, and says what it has
+        found there: nothing."""
         ...
 
 
 class QuietRead(Generic[Request]):
-    """See the module. `over()` is called when it is over, `late` is who counts late. The targets
-    are its own from then on."""
+    """See the module. `left(request)` is called when one leaves, `late` is who counts late.
 
-    __slots__ = (
-        "_is_over",
-        "_is_taken",
-        "_late",
-        "_over",
-        "_read_ms",
-        "_reads",
-        "_targets",
-        "_topics",
-        "kind",
-        "waits",
-    )
+    Nobody joins while somebody waits: who waits hears of all that were there when it began.
+    """
+
+    __slots__ = ("_late", "_left", "_members", "_read_ms", "_reads", "_topics", "kind", "waits")
 
     def __init__(
-        self,
-        targets: Sequence[ReadTarget[Request]],
-        kind: ReadKind,
-        late: dict[LateCounts, None],
-        over: Callable[[], None],
+        self, kind: ReadKind, late: dict[LateCounts, None], left: Callable[[Request], None]
     ) -> None:
-        self._targets = targets
         self.kind = kind
         self._late = late
-        self._over = over
+        self._left = left
         self.waits: dict[QuietWait, None] = {}
-        self._is_over = self._is_taken = False
-        self._reads = 0  # that the partitions have not counted yet
+        self._members: dict[HostedLog, tuple[ReadTarget[Request], int]] = {}
+        """And how many reads there were when it joined."""
+        self._reads = 0
         self._read_ms = -1  # when a follower read last
-        self._topics: dict[Traffic, int] = {}  # with how many of the partitions
-        for target in targets:
-            partition = target.partition
-            self._topics[partition.traffic] = self._topics.get(partition.traffic, 0) + 1
-            partition.watch(self)
-            target.result = UNREAD
+        self._topics: dict[Traffic, list[int]] = {}
+        """How many of its partitions are here, and up to which read they are counted."""
+
+    def __len__(self) -> int:
+        return len(self._members)
+
+    def join(self, replicas: HostedPartitions, target: ReadTarget[Request]) -> bool:
+        """Whether the target is part of it from now on; the target is its own then."""
+        partition = target.partition
+        index, topics = partition.index, self._topics
+        if (
+            self.waits
+            or target.is_other_topic
+            or partition in self._members
+            or replicas.partition_by_id(partition.topic_id, index) is not partition
+            or replicas.partition(partition.topic, index) is not partition
+            or not _is_at_the_end(partition, target.request, self.kind)
+        ):
+            return False
+        target.result = UNREAD
+        self._members[partition] = target, self._reads
+        counted = topics.get(partition.traffic)
+        if counted is None:
+            topics[partition.traffic] = [1, self._reads]
+        else:
+            self._count(partition.traffic, counted)
+            counted[0] += 1
+        partition.watch(self)
+        return True
 
     def read(self) -> None:
-        """All partitions are read once more."""
-        if not self._reads:
-            self._late[self] = None
+        """All that are in it are read once more."""
+        if not self._members:
+            return
+        self._late[self] = None
         self._reads += 1
         if self.kind.replica_id >= 0:
-            self._read_ms = self._targets[0].partition.now_ms()
+            target, _ = next(iter(self._members.values()))
+            self._read_ms = target.partition.now_ms()
 
     def count(self) -> None:
         """See LateCounts."""
         self._late.pop(self, None)
-        reads, self._reads = self._reads, 0
-        for traffic, partitions in self._topics.items():
-            traffic.fetch_requests += partitions * reads
+        for traffic, counted in self._topics.items():
+            self._count(traffic, counted)
 
-    def disturbed(self) -> None:
-        """See LogWatcher."""
-        if self._is_over:
+    def _count(self, traffic: Traffic, counted: list[int]) -> None:
+        partitions, reads = counted
+        traffic.fetch_requests += partitions * (self._reads - reads)
+        counted[1] = self._reads
+
+    def disturbed(self, hosted: HostedLog) -> None:
+        """See LogWatcher: this one leaves."""
+        found = self._members.pop(hosted, None)
+        if found is None:
             return
-        self._is_over = True
-        for target in self._targets:
-            target.partition.unwatch(self)
-        self.count()
-        if self._read_ms >= 0:
-            self._follower_read()
-        self._over()
-        waits, self.waits = self.waits, {}
-        for wait in waits:
-            wait.go_on()
+        target, joined = found
+        partition = target.partition
+        partition.unwatch(self)
+        counted = self._topics[partition.traffic]
+        self._count(partition.traffic, counted)
+        counted[0] -= 1
+        if not counted[0]:
+            del self._topics[partition.traffic]
+        if self._reads > joined and self.kind.replica_id >= 0:
+            self._follower_read(target)
+        self._left(target.request)
+        for wait in list(self.waits):
+            wait.left(self._found(target))
 
-    def follower_fetched(self, replica_id: int) -> None:
+    def follower_fetched(self, hosted: HostedLog, replica_id: int) -> None:
         """See LogWatcher."""
         if replica_id == self.kind.replica_id:
-            self.disturbed()
+            self.disturbed(hosted)
 
-    def _follower_read(self) -> None:
+    def end(self) -> None:
+        """All of them leave."""
+        for partition in list(self._members):
+            self.disturbed(partition)
+        self._late.pop(self, None)
+
+    def _follower_read(self, target: ReadTarget[Request]) -> None:
         """The follower had everything when it read last. It is in sync, so nothing follows."""
         _, replica_id, replica_epoch, _ = self.kind
-        for target in self._targets:
-            request = target.request
-            event = FollowerFetched(
-                replica_id, replica_epoch, request.fetch_offset, request.log_start_offset
-            )
-            target.partition.state.step(event, self._read_ms)
+        request = target.request
+        event = FollowerFetched(
+            replica_id, replica_epoch, request.fetch_offset, request.log_start_offset
+        )
+        target.partition.state.step(event, self._read_ms)
 
-    def targets(self) -> list[ReadTarget[Request]]:
-        """What a read that waits has found: nothing, before anything moves. Nearly always it is
-        one, and gets what this one had."""
-        found = list(self._targets)
-        if self._is_taken:
-            found = [ReadTarget(target.partition, target.request) for target in found]
-        self._is_taken = True
-        if self.kind.isolation is COMMITTED:  # no other read asks what was found
-            for target in found:
-                log = target.partition.log
-                if log is not None:
-                    target.result = nothing_read(log, COMMITTED)
+    def _found(self, target: ReadTarget[Request]) -> ReadTarget[Request]:
+        """What a read that waits has found: nothing, before anything moves."""
+        found = ReadTarget(target.partition, target.request)
+        log = target.partition.log
+        if log is not None and self.kind.isolation is COMMITTED:  # no other read asks for it
+            found.result = nothing_read(log, COMMITTED)
         return found

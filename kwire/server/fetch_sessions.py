@@ -14,22 +14,27 @@ older than that; else the client gets no session and keeps sending full fetches.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from operator import is_
+from collections.abc import Iterable, Mapping
+from operator import attrgetter
+from typing import Any
 
 from kwire.clock import Random
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
 from kwire.replica.bounded_read import ReadTarget
 from kwire.replica.partition import Partition
-from kwire.replica.quiet_read import HostedPartitions, QuietRead, quiet_read
-from kwire.replica.reading import ReadLimits, ReadResult
+from kwire.replica.quiet_read import HostedPartitions, QuietRead, ReadKind
+from kwire.replica.reading import ReadResult
+from kwire.replica.traffic import LateCounts
 
 INITIAL_EPOCH = 0
 FINAL_EPOCH = -1
 NO_SESSION = 0
 EPOCH_MAX = 0x7FFFFFFF
 EVICTION_MS = 120_000
+QUIET_FROM = 20
+"""Partitions of a session of which those where nothing happens are not read. With fewer that is so
+once a plain road asks for it."""
 
 SessionKey = tuple[bytes | str, int]
 """A partition within a session: topic id (version 13 and later) or name, and index."""
@@ -48,7 +53,9 @@ class SessionPartition:
         "local_log_start_offset",
         "log_start_offset",
         "name",
+        "order",
         "partition_bytes_max",
+        "quiet_at",
         "topic",
     )
 
@@ -59,6 +66,9 @@ class SessionPartition:
         self.index = request.partition
         self.high_watermark = -1
         self.local_log_start_offset = -1
+        self.order = 0  # in a session that looks for partitions where nothing happens
+        self.quiet_at: Partition | None = None
+        """While it is part of the session's quiet read."""
         self.update(request)
 
     def update(self, request: m.FetchRequest.FetchPartition) -> None:
@@ -105,6 +115,8 @@ class FetchSession:
         "epoch",
         "is_closed",
         "last_used_ms",
+        "moving",
+        "next_order",
         "partitions",
         "privileged",
         "quiet",
@@ -129,7 +141,10 @@ class FetchSession:
         self.wants_quiet = False
         """Whether somebody has asked for `quiet`."""
         self.quiet: QuietRead[SessionPartition] | None = None
-        """What a fetch finds that changes nothing of the session, while that is nothing."""
+        """Partitions where nothing happens, once it is looked for them."""
+        self.moving: dict[SessionPartition, None] = {}
+        """The others, in no order; only with `quiet`."""
+        self.next_order = 0
 
     def update(
         self,
@@ -140,50 +155,89 @@ class FetchSession:
         for key, request in partitions_of(topics, self.uses_topic_ids):
             known = self.partitions.get(key)
             if known is None:
-                self.partitions[key] = SessionPartition(key[0], request)
+                self.partitions[key] = added = SessionPartition(key[0], request)
+                self._comes_last(added)
+                if self.quiet is not None:
+                    self.moving[added] = None
             else:
+                self._disturb_one(known)
                 known.update(request)
         for topic in forgotten:
             name = topic.topic_id if self.uses_topic_ids else topic.topic
             for index in topic.partitions:
-                self.partitions.pop((name, index), None)
+                known = self.partitions.pop((name, index), None)
+                if known is not None:
+                    self._disturb_one(known)
+                    self.moving.pop(known, None)
+
+    def look_for_quiet(
+        self, kind: ReadKind, late: dict[LateCounts, None]
+    ) -> QuietRead[SessionPartition] | None:
+        """What partitions may join that a fetch of this kind finds nothing in (`found_nothing`);
+        None where it is not looked for them."""
+        if not self.wants_quiet or self.is_closed:
+            return None
+        quiet = self.quiet
+        if quiet is None:
+            self.quiet = quiet = QuietRead(kind, late, self._moves)
+            self.moving = dict.fromkeys(self.partitions.values())
+            for partition in self.moving:
+                self._comes_last(partition)
+        return quiet if quiet.kind == kind else None
 
     def found_nothing(
-        self,
-        replicas: HostedPartitions,
-        targets: Sequence[ReadTarget[SessionPartition]],
-        limits: ReadLimits,
+        self, replicas: HostedPartitions, target: ReadTarget[SessionPartition]
     ) -> None:
-        """A fetch has read `targets`, and there was nothing to answer. While it waited the session
-        may have been closed, or another fetch may have changed what it asks for."""
+        """A fetch had nothing to answer of this partition. While it waited another fetch may have
+        changed what is asked for."""
+        asked, quiet = target.request, self.quiet
         if (
-            self.wants_quiet
-            and self.quiet is None
-            and not self.is_closed
-            and len(targets) == len(self.partitions)
-            and all(map(is_, (each.request for each in targets), self.partitions.values()))
-            and all(target.request.is_told(target.partition) for target in targets)
+            quiet is not None
+            and asked in self.moving
+            and asked.is_told(target.partition)
+            and quiet.join(replicas, target)
         ):
-            self.quiet = quiet_read(replicas, targets, limits, self._quiet_over)
+            del self.moving[asked]
+            asked.quiet_at = target.partition
+
+    def moving_in_order(self) -> list[SessionPartition]:
+        """Those to read, with `quiet`."""
+        return sorted(self.moving, key=ORDER)
 
     def disturb(self) -> None:
-        """The session, or something of it, is about to change."""
-        if self.quiet is not None:
-            self.quiet.disturbed()
+        """The session, or something of it, is about to change: every partition is read again."""
+        quiet, self.quiet = self.quiet, None
+        if quiet is not None:
+            quiet.end()
+            self.moving = {}
 
     def close(self) -> None:
         """It is in no cache any more."""
         self.is_closed = True
         self.disturb()
 
-    def _quiet_over(self) -> None:
-        self.quiet = None
+    def _moves(self, partition: SessionPartition) -> None:
+        partition.quiet_at = None
+        self.moving[partition] = None
+
+    def _disturb_one(self, partition: SessionPartition) -> None:
+        """What is asked of it is about to change."""
+        if partition.quiet_at is not None and self.quiet is not None:
+            self.quiet.disturbed(partition.quiet_at)
+
+    def _comes_last(self, partition: SessionPartition) -> None:
+        partition.order = self.next_order
+        self.next_order += 1
 
     def rotate(self, key: SessionKey) -> None:
         """A partition that gave data is read last next time."""
         partition = self.partitions.pop(key, None)
         if partition is not None:
             self.partitions[key] = partition
+            self._comes_last(partition)
+
+
+ORDER = attrgetter("order")
 
 
 def partitions_of(
@@ -204,13 +258,21 @@ def next_epoch(epoch: int) -> int:
 
 
 class FetchSessionCache:
-    """The sessions of a broker, at most `slots` of them."""
+    """The sessions of a broker, at most `slots` of them. `looks_for_quiet`: in those of many
+    partitions, what has not moved is not read."""
 
-    def __init__(self, slots: int, random: Random) -> None:
+    def __init__(self, slots: int, random: Random, *, looks_for_quiet: bool = True) -> None:
         self.slots = slots
+        self._looks_for_quiet = looks_for_quiet
         self._random = random
         self._sessions: dict[int, FetchSession] = {}
         self.evictions = 0
+
+    @classmethod
+    def configured(cls, config: Mapping[str, Any], random: Random) -> FetchSessionCache:
+        """That of a broker with these configs."""
+        slots = config["max.incremental.fetch.session.cache.slots"]
+        return cls(slots, random, looks_for_quiet=config["kwire.plain.requests.enable"])
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -266,6 +328,7 @@ class FetchSessionCache:
         session = FetchSession(session_id, privileged, uses_topic_ids, now_ms)
         session.partitions = listed
         session.cached_size = len(listed)
+        session.wants_quiet = self._looks_for_quiet and len(listed) >= QUIET_FROM
         self._sessions[session_id] = session
         return session
 

@@ -15,9 +15,11 @@ from kwire.protocol.structs import Parts, Struct
 from kwire.server.response import error_counts
 
 LongResponse: TypeAlias = (
-    m.CreateTopicsResponse
+    m.ConsumerGroupDescribeResponse
+    | m.CreateTopicsResponse
     | m.MetadataResponse
     | m.DescribeConfigsResponse
+    | m.DescribeGroupsResponse
     | m.DescribeLogDirsResponse
     | m.FetchResponse
     | m.ListOffsetsResponse

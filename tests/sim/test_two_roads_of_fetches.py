@@ -7,12 +7,14 @@ from collections.abc import Callable
 import pytest
 
 from kwire.log.partition.partition_log import PartitionLog
-from kwire.replica.fetcher import LeaderFetcher
+from kwire.replica.bounded_read import ReadTarget
+from kwire.replica.delayed_read import DelayedRead
+from kwire.replica.follower_session import TopicIdPartition
 from kwire.replica.partition import Partition
-from kwire.replica.quiet_read import QuietRead
+from kwire.replica.quiet_read import HostedPartitions, QuietRead
+from kwire.replica.settled_partitions import SettledPartitions
 from kwire.replica.state import Assigned, Effect
-from kwire.server import fetch_sessions
-from kwire.server.fetch_sessions import FetchSession
+from kwire.server.fetch_sessions import FetchSession, SessionPartition
 from tests.sim.two_roads import difference
 from tests.sim.two_roads_of_fetches import FetchRoad
 from tests.support.effort import seeds
@@ -21,6 +23,11 @@ from tests.support.effort import seeds
 @pytest.mark.parametrize("seed", seeds(6))
 def test_both_roads_give_the_same_answers_and_leave_the_same_sessions(seed: int) -> None:
     assert difference(seed, road=FetchRoad) is None
+
+
+def test_a_negative_limit_is_one_of_the_session_s_first_partition() -> None:
+    """And not of the first one in which something happens."""
+    assert difference(7088, road=FetchRoad) is None
 
 
 def test_fetches_of_consumers_and_followers_take_the_plain_road() -> None:
@@ -82,24 +89,28 @@ def test_a_road_that_does_not_hear_of_a_new_leader_is_found(
 
 
 def test_a_road_that_uses_a_session_as_it_was_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(FetchSession, "disturb", lambda self: None)
+    monkeypatch.setattr(FetchSession, "_disturb_one", lambda self, partition: None)
     assert _parts_from_seed()
 
 
 def test_a_road_that_does_not_count_fetches_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(QuietRead, "count", lambda self: None)
+    monkeypatch.setattr(QuietRead, "_count", lambda self, traffic, counted: None)
     assert _parts_from_seed()
 
 
 def test_a_road_that_forgets_that_followers_are_there_is_found(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(QuietRead, "_follower_read", lambda self: None)
+    monkeypatch.setattr(QuietRead, "_follower_read", lambda self, target: None)
     assert _parts_from_seed()
 
 
 def test_a_follower_that_asks_for_what_it_had_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(LeaderFetcher, "_unsettle", lambda self: None)
+    def stir(self: SettledPartitions, key: TopicIdPartition, partition: Partition) -> None:
+        if partition not in self._keys:
+            self.moving[key] = None
+
+    monkeypatch.setattr(SettledPartitions, "stir", stir)
     assert _parts_from_seed()
 
 
@@ -120,5 +131,24 @@ def test_a_road_that_goes_on_with_a_closed_session_is_found(
 def test_a_road_of_partitions_that_were_asked_for_before_is_found(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(fetch_sessions, "is_", lambda one, other: True)
+    def found_nothing(
+        self: FetchSession, replicas: HostedPartitions, target: ReadTarget[SessionPartition]
+    ) -> None:
+        self.moving.setdefault(target.request)
+        original(self, replicas, target)
+
+    original = FetchSession.found_nothing
+    monkeypatch.setattr(FetchSession, "found_nothing", found_nothing)
     assert _parts_from_seed(7)
+
+
+def test_a_wait_that_is_not_told_what_moves_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(DelayedRead, "left", lambda self, target: None)
+    assert _parts_from_seed()
+
+
+def test_a_read_in_another_order_than_the_session_s_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(FetchSession, "moving_in_order", lambda self: list(self.moving)[::-1])
+    assert _parts_from_seed()

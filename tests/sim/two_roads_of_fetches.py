@@ -21,6 +21,7 @@ from kwire.protocol import messages as m
 from kwire.replica.delayed_read import DelayedRead
 from kwire.replica.partition import Partition
 from kwire.replica.quiet_read import QuietRead
+from kwire.server import fetch_sessions
 from kwire.server.fetch_sessions import SessionPartition
 from kwire.testing.simulation.client import batch_of
 from kwire.testing.simulation.nodes import BROKER_PORT, SimulatedNodes
@@ -40,6 +41,8 @@ TOPICS = {"three": [[1, 2, 3], [2, 3, 1], [3, 1, 2]], "own": [[1], [2], [3]]}
 VERSIONS = (7, 9, 10, 11, 12, 13, 15, 16, 17, 18)
 LISTENER = "PLAINTEXT"
 WAITS_MS = (0, 40, 300)
+OF_QUIET = ("order", "quiet_at")
+"""What only a session that looks for partitions where nothing happens knows of them."""
 
 
 @dataclass
@@ -84,7 +87,10 @@ class FetchRoad(Road):
                 self.heard.append((str(partition), partition.data_listeners[read]))
             original(read, partition, size_bytes)
 
-        with patch.object(DelayedRead, "data_arrived", data_arrived):
+        with (
+            patch.object(DelayedRead, "data_arrived", data_arrived),
+            patch.object(fetch_sessions, "QUIET_FROM", 1),
+        ):
             self._run()
         self.state.append(("heard", str(self.heard)))
 
@@ -130,7 +136,7 @@ class FetchRoad(Road):
                 f"{session.epoch} {session.last_used_ms} {list(session.partitions)}",
             )
             for key, known in session.partitions.items():
-                said = [getattr(known, name) for name in known.__slots__]
+                said = [getattr(known, name) for name in known.__slots__ if name not in OF_QUIET]
                 yield f"session {session.session_id} {key}", str(said)
         for partition in sorted(node.replicas, key=lambda x: (x.topic, x.index)):
             log = partition.log

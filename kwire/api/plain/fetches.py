@@ -45,10 +45,11 @@ class GeneralFetch(Protocol):
         limits: ReadLimits,
         deadline: Deadline,
         order: int,
+        quiet: QuietRead[SessionPartition],
         /,
     ) -> Pending[m.FetchResponse | SlicedResponse]:
         """It has begun, has found nothing, and has waited until now; `deadline` stands. `order` is
-        its number among those that wait."""
+        its number among those that wait, `targets` what has left `quiet`."""
         ...
 
 
@@ -149,6 +150,7 @@ class PlainFetches:
         quiet = session.quiet
         if (
             quiet is None
+            or session.moving
             or quiet.kind != known.kind
             or session.epoch != int.from_bytes(body[start : start + EPOCH_BYTES], "big")
             or session.uses_topic_ids != (self._version >= TOPIC_IDS_FROM)
@@ -183,7 +185,7 @@ class PlainFetches:
         if not session.wants_quiet:
             session.wants_quiet = True
             self._looks.found_some()  # the next one may be known
-        if session.quiet is None:
+        if session.quiet is None or session.moving:
             return None
         if (decoded := self._frames.decoded(body)) is None:
             return None
@@ -192,7 +194,7 @@ class PlainFetches:
             return None
         context = RequestContext(self._parts, connection, ApiKey.FETCH, self._version, 0, client_id)
         limits = self._general(context, request).limits(is_bound=False)
-        if limits.rack and self._parts.read_context.selector is not None:
+        if limits.bytes_max < 0 or (limits.rack and self._parts.read_context.selector is not None):
             return None
         known = KnownFetch(body, start, request, limits, self._version, client_id, self._counts)
         self._known = known
@@ -243,13 +245,15 @@ class FetchAnswer(LaterAnswer):
         self._deadline.cancel()
         del self._quiet.waits[self]
 
-    def go_on(self) -> None:
-        known = self._known
+    def left(self, target: ReadTarget[SessionPartition]) -> None:
+        """See QuietWait. It goes on in the general way, with what happens in that partition."""
+        known, quiet = self._known, self._quiet
+        del quiet.waits[self]
         context = self.general_context(self._parts, ApiKey.FETCH, known.client_id)
         fetch = self._general(context, known.request)
-        targets = self._quiet.targets()
         answer: Pending[Response] = after(
-            fetch.go_on(self._session, targets, known.limits, self._deadline, self._order), _result
+            fetch.go_on(self._session, [target], known.limits, self._deadline, self._order, quiet),
+            _result,
         )
         self.send_generally(context, answer)
 

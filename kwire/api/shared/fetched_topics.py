@@ -65,7 +65,6 @@ class FetchedTopics:
 
     def __init__(self, response: SlicedResponse) -> None:
         self.response = response
-        self.is_empty = True
         self._whole: list[Topic] = []
         self._key: TopicKey | None = None
         self._topic: Topic | None = None
@@ -78,7 +77,6 @@ class FetchedTopics:
             self._end_topic()
             self._key = key
             self._topic = topic = new_topic(key)
-            self.is_empty = False
         topic.partitions.append(answer)
 
     def end_slice(self) -> None:

@@ -14,6 +14,7 @@ from kwire.clock import Clock, Random
 from kwire.coordinator.deleted_topics import DeletedTopics
 from kwire.coordinator.errors import refusal
 from kwire.coordinator.group.caller import Caller
+from kwire.coordinator.group.consumer.describe import Described
 from kwire.coordinator.group.consumer.heartbeat import check_request
 from kwire.coordinator.group.consumer.settings import ConsumerGroupSettings
 from kwire.coordinator.group.consumer.state import Member
@@ -252,12 +253,10 @@ class GroupCoordinator:
         shard = self.runtime.led(self.partition_for(group_id))
         return current_consumer(shard, group_id, member_id, epoch)
 
-    def describe_consumer_groups(
-        self, group_ids: Sequence[str]
-    ) -> Answer[list[m.ConsumerGroupDescribeResponse.DescribedGroup]]:
-        """-> a ConsumerGroupDescribeResponse.DescribedGroup for each id, in order."""
+    def describe_consumer_groups(self, group_ids: Sequence[str]) -> Answer[list[Described]]:
+        """-> a group of ConsumerGroupDescribe for each id, in order."""
 
-        def ask(group_id: str) -> Pending[m.ConsumerGroupDescribeResponse.DescribedGroup]:
+        def ask(group_id: str) -> Pending[Described]:
             if not group_id:
                 return Pending.failed(KafkaError(ErrorCode.INVALID_GROUP_ID))
             return self.runtime.read(
@@ -265,11 +264,9 @@ class GroupCoordinator:
                 lambda shard, moment: shard.consumer.describe_consumer_group(group_id),
             )
 
-        def combine(
-            results: list[m.ConsumerGroupDescribeResponse.DescribedGroup | KafkaError],
-        ) -> list[m.ConsumerGroupDescribeResponse.DescribedGroup]:
+        def combine(results: list[Described | KafkaError]) -> list[Described]:
             return [
-                described_consumer_group_error(group_id, result)
+                Described(described_consumer_group_error(group_id, result))
                 if isinstance(result, KafkaError)
                 else result
                 for group_id, result in zip(group_ids, results)

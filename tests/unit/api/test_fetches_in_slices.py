@@ -135,7 +135,7 @@ def test_a_session_is_told_what_is_new(client: WireClient, slicing: Slicing, ver
         refused = client.call(_request([], (opened.session_id, 9)), version)
         assert refused.error_code == ErrorCode.INVALID_FETCH_SESSION_EPOCH
     assert told[0] == told[1]
-    assert slicing.answered >= 4
+    assert slicing.answered >= 2, "what has come to rest is not looked at by the later ones"
 
 
 def test_a_wait_in_slices_ends_with_the_first_record(

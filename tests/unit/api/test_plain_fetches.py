@@ -19,6 +19,7 @@ from kwire.protocol.fetch_frames import QuietFetches
 from kwire.protocol.frame import encode_request
 from kwire.replica.bounded_read import ReadTarget
 from kwire.replica.delayed_read import ReadContext
+from kwire.replica.quiet_read import kind_of
 from kwire.replica.reading import ReadLimits
 from kwire.server.context import RequestContext
 from kwire.server.fetch_sessions import FetchSession, FetchSessionCache, SessionPartition
@@ -77,8 +78,11 @@ class Asked:
     def rests(self) -> None:
         """The general way has found nothing."""
         partitions = self.session.partitions.values()
-        targets = [ReadTarget(self.world.partition(x.index), x) for x in partitions]
-        self.session.found_nothing(self.world.replicas, targets, LIMITS)
+        late = self.world.replicas.traffic.late
+        if self.session.look_for_quiet(kind_of(LIMITS), late) is not None:
+            for each in partitions:
+                target = ReadTarget(self.world.partition(each.index), each)
+                self.session.found_nothing(self.world.replicas, target)
 
     def ask(self, names: bool = False, client_id: str = "x") -> bytes | None:
         """The session's next fetch: what the road answers."""
@@ -176,3 +180,52 @@ def test_a_wait_of_many_partitions_that_ends_counts_for_the_time_of_its_client(
         turning.turn()
     assert answer.done
     assert (meter.count > 0, len(charged)) == (is_measured, int(is_measured))
+
+
+def test_what_moves_while_a_fetch_waits_is_read_in_the_order_of_the_session(
+    asked: Asked, tmp_path: Path
+) -> None:
+    world = World(tmp_path / "two")
+    world.create([1], partitions=2)
+    shape = m.FetchRequest.FetchPartition
+    listed = [
+        SessionPartition("t", shape(partition=index, partition_max_bytes=1000)) for index in (1, 0)
+    ]
+    session = asked.cache.create(listed, privileged=False, uses_topic_ids=False, now_ms=0)
+    assert session is not None
+    session.wants_quiet = True
+    late = world.replicas.traffic.late
+    limits = ReadLimits(BYTES_MAX, BYTES_MAX, 1000, Isolation.HIGH_WATERMARK, from_follower=True)
+    quiet = session.look_for_quiet(kind_of(limits), late)
+    assert quiet is not None
+    for each in listed:
+        each.high_watermark = each.local_log_start_offset = 0
+        session.found_nothing(world.replicas, ReadTarget(world.partition(each.index), each))
+    assert len(quiet) == 2
+    deadlines: Any = None  # this wait has begun
+    asked.parts.replicas = world.replicas
+    asked.parts.read_context = ReadContext(deadlines, lambda topic, index: True)
+    asked.connection.charge_read = lambda context, size_bytes: 0
+    quiet.disturbed(world.partition(0))
+    request = m.FetchRequest(session_id=session.session_id, session_epoch=session.epoch)
+    context = RequestContext(asked.parts, asked.connection, ApiKey.FETCH, VERSION, 1, "x")
+    target = ReadTarget(world.partition(0), listed[1])
+    deadline = SimpleNamespace(callback=lambda: None, cancel=lambda: None)
+    answer = fetch._Fetch(context, request).go_on(
+        session,
+        [target],
+        limits,
+        deadline,  # type: ignore[arg-type]
+        1,
+        quiet,
+    )
+    for index in (0, 1):
+        world.append(index=index)
+        world.scheduler.turn()
+    assert not answer.done
+    deadline.callback()
+    response = answer.result()
+    assert isinstance(response, m.FetchResponse)
+    partitions = response.responses[0].partitions
+    assert [x.partition_index for x in partitions] == [1, 0]
+    assert all(x.records for x in partitions)

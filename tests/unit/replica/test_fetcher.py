@@ -292,10 +292,10 @@ def test_a_fetcher_without_partitions_is_closed(world: Replicas) -> None:
 
 def test_a_session_names_what_is_to_be_forgotten_and_counts_its_epochs() -> None:
     session, asked, other = FollowerSession(), Asked(0, 1, -1, 0), bytes(15) + b"\x09"
-    session.fill(m.FetchRequest(), {(TOPIC_ID, 0): asked, (TOPIC_ID, 3): asked}, 100)
+    session.fill(m.FetchRequest(), {(TOPIC_ID, 0): asked, (TOPIC_ID, 3): asked}, [], 100)
     assert session.answered(0, 77)
     request = m.FetchRequest()
-    session.fill(request, {(TOPIC_ID, 0): asked, (other, 4): asked}, 100)
+    session.fill(request, {(TOPIC_ID, 0): asked, (other, 4): asked}, [(TOPIC_ID, 3)], 100)
     assert [(t.topic_id, t.partitions) for t in request.forgotten_topics_data] == [(TOPIC_ID, [3])]
     assert [t.topic_id for t in request.topics] == [other]
     session.epoch = 0x7FFFFFFE

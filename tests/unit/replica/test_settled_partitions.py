@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from kwire.replica.fetcher import LeaderFetcher
-from kwire.replica.follower_session import FollowerSession
 from tests.support.replicas import Replicas
 
 
@@ -18,7 +17,7 @@ def world(tmp_path: Path) -> Replicas:
     world.lead(1, epoch=0)
     world.append(1, b"a", b"b")
     world.exchange()
-    assert _fetcher(world)._settled is not None
+    assert len(_fetcher(world)._settled) == 1
     return world
 
 
@@ -28,10 +27,10 @@ def _fetcher(world: Replicas) -> LeaderFetcher:
 
 
 def test_it_asks_again_without_looking(world: Replicas, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fill(*_: object) -> None:
-        raise AssertionError("looked at each partition")
+    def look(*_: object) -> None:
+        raise AssertionError("looked at a partition")
 
-    monkeypatch.setattr(FollowerSession, "fill", fill)
+    monkeypatch.setattr(LeaderFetcher, "_asked_of", look)
     before = len(world[2].sent)
     world.exchange()
     asked = world[2].sent[before:]
@@ -46,7 +45,7 @@ def test_records_are_fetched_and_it_settles_again(world: Replicas) -> None:
     world.exchange()
     assert world.values(2) == [b"a", b"b", b"c"]
     assert world[2].partition.state.high_watermark == 3
-    assert _fetcher(world)._settled is not None
+    assert len(_fetcher(world)._settled) == 1
 
 
 def test_a_log_that_begins_elsewhere_by_itself_is_told(world: Replicas) -> None:
@@ -81,7 +80,7 @@ def test_one_that_does_not_settle_looks_each_time(
     monkeypatch.setattr(world[2], "settings", world[2].settings._replace(settles=False))
     world.append(1, b"c")
     world.exchange()
-    assert _fetcher(world)._settled is None
+    assert len(_fetcher(world)._settled) == 0
 
 
 def test_nobody_watches_what_is_given_up(world: Replicas) -> None:

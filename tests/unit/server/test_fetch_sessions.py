@@ -13,10 +13,12 @@ from kwire.log.types import Isolation
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
 from kwire.replica.bounded_read import ReadTarget
+from kwire.replica.quiet_read import kind_of
 from kwire.replica.reading import ReadLimits, ReadResult
 from kwire.server.fetch_sessions import (
     EPOCH_MAX,
     EVICTION_MS,
+    QUIET_FROM,
     FetchSession,
     FetchSessionCache,
     SessionPartition,
@@ -192,15 +194,50 @@ def listed(session: FetchSession, world: World) -> list[ReadTarget[SessionPartit
     return [ReadTarget(world.partition(x.index), x) for x in session.partitions.values()]
 
 
+def find_nothing(
+    session: FetchSession, world: World, targets: list[ReadTarget[SessionPartition]]
+) -> None:
+    session.look_for_quiet(kind_of(LIMITS), world.replicas.traffic.late)
+    for target in targets:
+        session.found_nothing(world.replicas, target)
+
+
+def moving(session: FetchSession) -> list[int]:
+    """Which partitions a fetch reads."""
+    return [partition.index for partition in session.moving_in_order()]
+
+
 def test_a_session_where_nothing_happens_is_quiet(cache: FetchSessionCache, world: World) -> None:
     session = at_rest(cache, world, 2)
-    session.found_nothing(world.replicas, listed(session, world), LIMITS)
-    assert session.quiet is not None
-    session.found_nothing(world.replicas, listed(session, world), LIMITS)
+    for _ in range(2):
+        find_nothing(session, world, listed(session, world))
+        assert session.quiet is not None
+        assert moving(session) == []
     assert [len(world.partition(index).watchers) for index in range(2)] == [1, 1]
     cache.remove(session.session_id)
     assert session.quiet is None
     assert not world.partition().watchers
+
+
+def test_a_session_of_many_partitions_need_not_be_asked(cache: FetchSessionCache) -> None:
+    assert [opened(cache, QUIET_FROM - x).wants_quiet for x in range(2)] == [True, False]
+    cache = FetchSessionCache(3, SeededRandom(1), looks_for_quiet=False)
+    assert not opened(cache, QUIET_FROM).wants_quiet
+
+
+def test_a_fetch_reads_what_moves_and_what_it_names(cache: FetchSessionCache, world: World) -> None:
+    session = at_rest(cache, world, 2)
+    find_nothing(session, world, listed(session, world))
+    world.append(index=1)
+    world.scheduler.turn()
+    assert moving(session) == [1]
+    session.update([topic("t", asked(0))], [])
+    assert moving(session) == [0, 1], "in the order of the session"
+    session.rotate(("t", 0))
+    assert moving(session) == [1, 0]
+    forgotten = m.FetchRequest.ForgottenTopic(topic="t", partitions=[1])
+    session.update([topic("t", asked(2))], [forgotten])
+    assert moving(session) == [0, 2]
 
 
 def test_a_fetch_of_a_closed_session_leaves_nothing_behind(
@@ -209,7 +246,7 @@ def test_a_fetch_of_a_closed_session_leaves_nothing_behind(
     session = at_rest(cache, world)
     waiting = listed(session, world)
     cache.remove(session.session_id)
-    session.found_nothing(world.replicas, waiting, LIMITS)
+    find_nothing(session, world, waiting)
     assert session.quiet is None
     assert not world.partition().watchers
 
@@ -219,22 +256,16 @@ def test_a_fetch_that_waited_tells_nothing_of_partitions_that_came_meanwhile(
 ) -> None:
     session = at_rest(cache, world)
     waiting = listed(session, world)
-    world.append(index=1)
-    world.scheduler.turn()
-    session.disturb()
     forgotten = m.FetchRequest.ForgottenTopic(topic="t", partitions=[0])
     session.update([topic("t", asked(1))], [forgotten])
-    session.found_nothing(world.replicas, waiting, LIMITS)
-    assert session.quiet is None
+    find_nothing(session, world, waiting)
+    assert moving(session) == [1]
+    assert not world.partition().watchers
 
 
-def test_a_fetch_that_waited_does_not_bring_back_an_older_order(
-    cache: FetchSessionCache, world: World
-) -> None:
+def test_what_moved_since_it_was_read_is_told_first(cache: FetchSessionCache, world: World) -> None:
+    """An answer in slices."""
     session = at_rest(cache, world, 2)
-    waiting = listed(session, world)
-    session.rotate(("t", 0))
-    session.found_nothing(world.replicas, waiting, LIMITS)
-    assert session.quiet is None
-    session.found_nothing(world.replicas, listed(session, world), LIMITS)
-    assert session.quiet is not None
+    session.partitions["t", 1].local_log_start_offset = 5
+    find_nothing(session, world, listed(session, world))
+    assert moving(session) == [1]

@@ -9,7 +9,7 @@ from kwire.coordinator.group.caller import Caller
 from kwire.coordinator.group.classic.join import Joining
 from kwire.coordinator.group.consumer import classic_members, patterns, records
 from kwire.coordinator.group.consumer import heartbeat as heartbeats
-from kwire.coordinator.group.consumer.describe import describe
+from kwire.coordinator.group.consumer.describe import Described, describe
 from kwire.coordinator.group.consumer.groups import (
     ASSIGN_TIMER,
     JOIN_TIMER,
@@ -68,9 +68,7 @@ class ConsumerKind:
         """One ConsumerGroupHeartbeat that `check_request` has passed; raises what refuses it."""
         return heartbeats.heartbeat(self.groups, request, caller, moment)
 
-    def describe_consumer_group(
-        self, group_id: str
-    ) -> m.ConsumerGroupDescribeResponse.DescribedGroup:
+    def describe_consumer_group(self, group_id: str) -> Described:
         """For ConsumerGroupDescribe; raises GROUP_ID_NOT_FOUND."""
         return describe(self.groups, group_id)
 

@@ -95,7 +95,7 @@ class Consumers:
         return self.world.shard.storage.consumer.groups["g"]
 
     def describe(self) -> Any:
-        return self.world.now(self.world.coordinator.describe_consumer_groups(["g"]))[0]
+        return self.world.now(self.world.coordinator.describe_consumer_groups(["g"]))[0].whole()
 
 
 def told(response: Any) -> list[int] | None:
