@@ -99,6 +99,7 @@ def check(options: argparse.Namespace) -> None:
         lake.refuse_old(files, options.lake, "--lake")
         if lake.has_log(files, ""):
             raise UsageError(f"--lake {options.lake}: is a table itself, no folder of tables")
+        lake.table_folders(files)  # a file may be where a table should
     check_decoding(options)
     check_maintenance(options)
     if options.maintain_only:

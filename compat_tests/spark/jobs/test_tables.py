@@ -398,6 +398,40 @@ def test_versions_of_an_archive_and_tables_of_others(
     assert "no column partition" in none.stderr
 
 
+def test_a_table_that_is_not_the_one_of_its_name(
+    broker: Broker, run: Run, lake: str, spark: Any
+) -> None:
+    """Upkeep took files of another program's table out of it, and records that stood where the dead
+    letters should be were read twice."""
+    at, topic, place = broker.bootstrap, client.create(broker.bootstrap), pathlib.Path(lake)
+    client.send(at, topic, numbered(0, 10, 1))
+    archive = ("archive", "-b", at, "--topics", topic, "--lake", lake, "--once", "--quiet")
+    assert run(*archive, "--decode", "json").status == 0
+    keeping = ("archive", "--lake", lake, "--maintain-only", "--retention-mb", "0", "--quiet")
+    read = ("profile", "--source", f"archive:{lake}", "--topics", topic, "--quiet")
+
+    def refused(words: str, *jobs: tuple[str, ...]) -> None:
+        before = support.commits(lake)
+        for job in jobs:
+            done = run(*job)
+            assert (done.status, done.stderr.count("\n")) == (2, 1), (job, done.stderr)
+            assert words in done.stderr, done.stderr
+        assert support.commits(lake) == before
+
+    theirs = place / "topic.theirs"
+    rows = support.table(spark, lake, topic)
+    rows.write.format("delta").partitionBy("date", "partition").save(str(theirs))
+    refused(f"{theirs} is a table of another program", keeping)
+    shutil.rmtree(theirs)
+    shutil.copytree(place / f"topic.{topic}", theirs)
+    refused(f"{theirs} is the table of topic {topic}", keeping)
+    shutil.rmtree(theirs)
+    dead = place / f"dead_letter.{topic}"
+    shutil.rmtree(dead)
+    shutil.copytree(place / f"topic.{topic}", dead)
+    refused(f"{dead} is another table of topic {topic}", keeping, read)
+
+
 def test_jobs_in_a_session_that_was_begun_without_delta(
     broker: Broker, run: Run, lake: str, spark: Any, jars: str
 ) -> None:
