@@ -55,13 +55,13 @@ def error_response(context: RequestContext, error: KafkaError) -> Disconnect:
 
 
 def _producers(context: RequestContext, topic: str, index: int) -> list[Producer]:
+    if topic not in context.parts.metadata.image.topics.by_name:
+        check_name(topic)
     if not context.allows(READ_TOPIC, topic):
         refused = KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         raise KafkaError(refused.code, text_of(refused))
     partition = context.parts.replicas.partition(topic, index)
     if partition is None:
-        if topic not in context.parts.metadata.image.topics.by_name:
-            check_name(topic)
         raise KafkaError(missing_partition_error(context.parts.metadata.image.topics, topic, index))
     shape = m.DescribeProducersResponse.ProducerState
     return [

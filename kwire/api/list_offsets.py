@@ -76,8 +76,8 @@ def handle(
     doubled: dict[tuple[str, int], None] = {}
     count = 0
     for topic in request.topics:
+        partitions = wanted.setdefault(topic.name, {})
         for asked in topic.partitions:
-            partitions = wanted.setdefault(topic.name, {})
             if partitions.setdefault(asked.partition_index, asked) is not asked:
                 doubled[topic.name, asked.partition_index] = None
             count += 1
@@ -100,9 +100,16 @@ def _answers(
     wanted: Wanted,
     doubled: Container[tuple[str, int]],
 ) -> Iterator[TopicAnswer]:
-    """The answer for each topic, made when it is taken."""
+    """The answer for each topic, made when it is taken; what may not be seen stands at the end,
+    as it stands in the request."""
     is_unknown = request.isolation_level not in ISOLATION_LEVELS
+    hidden: set[str] = set()
     for name, partitions in wanted.items():
+        if not is_unknown and not context.allows(DESCRIBE_TOPIC, name):
+            hidden.add(name)
+            continue
+        if not partitions:
+            continue
         entry = m.ListOffsetsResponse.ListOffsetsTopicResponse(name=name, partitions=[])
         for index, asked in partitions.items():
             answer = m.ListOffsetsResponse.ListOffsetsPartitionResponse()
@@ -121,6 +128,22 @@ def _answers(
             if context.api_version >= LEADER_EPOCH_FROM:
                 answer.leader_epoch = epoch
         yield entry
+    if hidden:
+        yield from (_hidden(topic) for topic in request.topics if topic.name in hidden)
+
+
+def _hidden(topic: m.ListOffsetsRequest.ListOffsetsTopic) -> TopicAnswer:
+    answer = m.ListOffsetsResponse.ListOffsetsPartitionResponse
+    return m.ListOffsetsResponse.ListOffsetsTopicResponse(
+        name=topic.name,
+        partitions=[
+            answer(
+                partition_index=asked.partition_index,
+                error_code=int(ErrorCode.TOPIC_AUTHORIZATION_FAILED),
+            )
+            for asked in topic.partitions
+        ],
+    )
 
 
 def _look_up(
@@ -129,8 +152,6 @@ def _look_up(
     topic: str,
     asked: Asked,
 ) -> Found:
-    if not context.allows(DESCRIBE_TOPIC, topic):
-        raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     timestamp = asked.timestamp
     if timestamp < 0 and context.api_version < FIRST_VERSION.get(timestamp, 1 << 15):
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)

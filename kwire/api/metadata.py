@@ -77,12 +77,13 @@ def handle(
 ) -> Answer[m.MetadataResponse] | Pending[SlicedResponse]:
     """See the module."""
     topics = request.topics
+    has_ids = any(topic.topic_id != uuids.ZERO for topic in topics or ())
     for topic in topics or ():
         if context.api_version < TOPIC_IDS_FROM:
             if topic.name is None or topic.topic_id != uuids.ZERO:
                 return _refused(request, ErrorCode.INVALID_REQUEST)
-        elif topic.name is None and topic.topic_id == uuids.ZERO:
-            # Neither name nor id: what Apache Kafka 4.4 answers.
+        elif topic.name is None and not has_ids:
+            # Neither name nor id: what Apache Kafka 4.4 answers. Beside an id nothing else counts.
             return _refused(request, ErrorCode.UNKNOWN_SERVER_ERROR)
     response = m.MetadataResponse()
     reader = _MetadataReader(context, request)

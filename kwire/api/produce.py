@@ -24,6 +24,7 @@ from kwire.api.shared.produce_verification import (
     TOPIC_IDS_FROM,
     Verification,
     VerifiedProduce,
+    has_transactional_batch,
     name_of,
 )
 from kwire.kept_errors import anew
@@ -209,8 +210,11 @@ class _Append:
         """Append everything that can be appended: the response, a Pending of it, or what acks=0
         does."""
         context, request = self._context, self._request
-        if request.transactional_id is not None and not context.allows(
-            WRITE_TRANSACTION, request.transactional_id
+        if (
+            request.transactional_id is not None
+            and self._parts.authorizer is not None
+            and has_transactional_batch(request)
+            and not context.allows(WRITE_TRANSACTION, request.transactional_id)
         ):
             self._denied = KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
         by_id = context.api_version >= TOPIC_IDS_FROM

@@ -1,7 +1,7 @@
 """`kwire acl`: why, list, add, remove. On kwire and on Apache Kafka.
 
 `why` fetches the ACLs of a resource by DescribeAcls and decides by the code that a broker decides
-by; who is a super user the brokers' configs say, where they tell it.
+by; who is a super user the brokers' configs say, where they tell it, as those of kwire do.
 """
 
 from __future__ import annotations
@@ -298,13 +298,15 @@ def _authorizer_settings(client: Client) -> tuple[dict[str, str], list[str]]:
     resource = shape.DescribeConfigsResource(
         resource_type=BROKER_RESOURCE,
         resource_name=str(broker_id),
-        configuration_keys=list(settings.AUTHORIZER_SETTINGS),
+        configuration_keys=[*settings.AUTHORIZER_SETTINGS, *settings.TOLD_AS],
     )
     result = client.call(shape(resources=[resource]), node_id=broker_id).results[0]
     if result.error_code:
         return {}, list(settings.AUTHORIZER_SETTINGS)
-    texts = {entry.name: entry.value for entry in result.configs if entry.value is not None}
-    return texts, [entry.name for entry in result.configs if entry.value is None]
+    names = [settings.TOLD_AS.get(entry.name, entry.name) for entry in result.configs]
+    values = [entry.value for entry in result.configs]
+    texts = {name: value for name, value in zip(names, values, strict=True) if value is not None}
+    return texts, [name for name in names if name not in texts]
 
 
 def _super_users(texts: dict[str, str]) -> frozenset[str]:

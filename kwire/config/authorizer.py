@@ -15,6 +15,10 @@ CLASS_NAME = "authorizer.class.name"
 SUPER_USERS = "super.users"
 ALLOW_EVERYONE = "allow.everyone.if.no.acl.found"
 AUTHORIZER_SETTINGS = (SUPER_USERS, ALLOW_EVERYONE)
+TOLD_AS = {f"kwire.{name}": name for name in AUTHORIZER_SETTINGS}
+"""Keys by which a broker tells the settings of its authorizer, where a request names them. Under
+their own names they have no value, as in Kafka, which takes whatever it does not know for a secret.
+"""
 
 
 def check_class(name: str) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from kwire.config.authorizer import CLASS_NAME, TOLD_AS
 from kwire.config.broker_config import BrokerConfig, definition_of, synonyms_of
 from kwire.config.definitions import BROKER, CLIENT_METRICS, GROUP, TOPIC, ConfigDefinition
 from kwire.config.dynamic import DynamicConfig
@@ -117,7 +118,27 @@ def describe_broker(dynamic: DynamicConfig, keys: Iterable[str] | None = None) -
         if not definition.internal and not definition.dynamic_only
     ]
     names = public + list(dynamic.effective_texts())
-    return [_broker_entry(dynamic, levels, name) for name in _wanted(names, keys)]
+    entries = [_broker_entry(dynamic, levels, name) for name in _wanted(names, keys)]
+    return entries + _authorizer_entries(dynamic.static, keys)
+
+
+def _authorizer_entries(config: BrokerConfig, keys: Iterable[str] | None) -> list[Entry]:
+    """What the authorizer decides by beside ACLs, for who names the keys of `TOLD_AS`."""
+    if not config[CLASS_NAME]:
+        return []
+    return [
+        Entry(
+            key,
+            config.texts.get(TOLD_AS[key], ""),
+            STATIC_BROKER_CONFIG,
+            [],
+            CONFIG_TYPES["string"],
+            True,
+            False,
+        )
+        for key in dict.fromkeys(keys or ())
+        if key in TOLD_AS
+    ]
 
 
 def describe_cluster_default(

@@ -70,7 +70,12 @@ def make_app(routes: Sequence[BaseRoute], bounds: Bounds) -> Starlette:
         from starlette.middleware.cors import CORSMiddleware
 
         middleware.append(
-            Middleware(CORSMiddleware, allow_origins=bounds.cors_origins, allow_methods=["*"])
+            Middleware(
+                CORSMiddleware,
+                allow_origins=bounds.cors_origins,
+                allow_methods=["*"],
+                allow_headers=["*"],  # callers log in by one, and REST has some of its own
+            )
         )
     return Starlette(
         routes=routes,

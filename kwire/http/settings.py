@@ -7,6 +7,7 @@ broker's `ssl.*` settings; without a name the listener is called as its scheme.
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Mapping
 from typing import NamedTuple, TypeAlias
@@ -15,6 +16,8 @@ from kwire.config.broker_config import BrokerConfig
 from kwire.config.checks import is_number
 from kwire.config.errors import ConfigError
 from kwire.config.listeners import is_loopback
+
+logger = logging.getLogger(__name__)
 
 LISTENERS = "http.listeners"
 SERVES = "http.serves"
@@ -26,7 +29,7 @@ REPLICATION = "http.registry.replication.factor"
 
 PURPOSES = ("metrics", "health", "registry", "rest", "console")
 UNBUILT = ("console",)
-"""Known, and not there yet."""
+"""Known, and not there yet: what names them starts with a warning, and does not serve them."""
 BUILT = tuple(one for one in PURPOSES if one not in UNBUILT)
 
 NO_AUTHENTICATION = "none"
@@ -230,11 +233,10 @@ def _served(name: str, others: list[str], texts: Mapping[str, str]) -> tuple[str
                 f"{', '.join(BUILT)}"
             )
         if purpose in UNBUILT:
-            raise ConfigError(
-                f"Invalid value {purpose} for configuration {setting}: not built yet; expected "
-                f"some of {', '.join(BUILT)}"
-            )
-    return tuple(dict.fromkeys(wanted)) or BUILT
+            logger.warning("%s: %s is not built yet, and not served", setting, purpose)
+    if not wanted:
+        return BUILT
+    return tuple(one for one in dict.fromkeys(wanted) if one in BUILT)
 
 
 def _check_names(listeners: list[HttpListener], entries: list[str], own: Mapping[str, str]) -> None:

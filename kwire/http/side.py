@@ -40,6 +40,8 @@ READY_S = 120.0
 """For a process to start on a machine that has no time for it."""
 BACKOFF_MIN_S = 0.1
 BACKOFF_MAX_S = 30.0
+BACKOFF_OF_READY_S = 0.4
+"""The longest for a process that has served: whoever asks is answered within a second."""
 LIVED_S = 10.0
 """A process that lived so long is started again with the least back-off."""
 REAP_S = 0.01
@@ -226,7 +228,7 @@ class HttpSide:
         link = self._link
         if link is None:
             return
-        if (link.unanswered_pings or not link.is_ready) and _is_stopped(self.pid):
+        if _is_stopped(self.pid, is_silent=link.unanswered_pings > 0 or not link.is_ready):
             logger.warning("the HTTP process %d is stopped: it is ended", self.pid)
             self._lost()
         elif link.unanswered_pings >= UNANSWERED_MAX:
@@ -253,13 +255,13 @@ class HttpSide:
         level = logging.WARNING if was_ready else logging.ERROR
         logger.log(level, "the HTTP process %d has ended; starting another", self.pid)
         self.pid = 0
-        self._start_again()
+        self._start_again(BACKOFF_OF_READY_S if was_ready else BACKOFF_MAX_S)
 
-    def _start_again(self) -> None:
+    def _start_again(self, backoff_max_s: float = BACKOFF_MAX_S) -> None:
         self.state = State.PAUSED
         if self._loop.time() - self._started_s >= LIVED_S:
             self._backoff_s = 0.0
-        self._backoff_s = min(max(self._backoff_s * 2, BACKOFF_MIN_S), BACKOFF_MAX_S)
+        self._backoff_s = min(max(self._backoff_s * 2, BACKOFF_MIN_S), backoff_max_s)
         self._timer = self._loop.call_later(self._backoff_s, self._start)
 
     def _reap(self) -> None:
@@ -379,10 +381,12 @@ def _has_ended(pid: int) -> bool:
         return True
 
 
-def _is_stopped(pid: int) -> bool:
-    """Whether a signal has stopped it; only Linux tells."""
+def _is_stopped(pid: int, *, is_silent: bool) -> bool:
+    """Whether a signal has stopped it; only Linux tells. Who looks into a process stops it for a
+    moment: that counts where it `is_silent` too."""
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
-            return file.read().rpartition(")")[2].split()[0] in ("T", "t")
+            state = file.read().rpartition(")")[2].split()[0]
+            return state == "T" or (state == "t" and is_silent)
     except OSError:
         return False

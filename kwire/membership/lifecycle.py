@@ -89,6 +89,7 @@ class BrokerLifecycle:
         self.started: Pending[None] = Pending()  # first time unfenced
         self.stopped: Pending[None] = Pending()
         self._loop = loop
+        self._made_s = loop.time()
         self._broker_id = broker_id
         self._ask = ask
         self._registration = registration
@@ -115,6 +116,11 @@ class BrokerLifecycle:
     def is_caught_up(self) -> bool:
         """Whether the published metadata holds our own registration."""
         return self.epoch >= 0 and self._image_offset() >= self.epoch
+
+    @property
+    def uptime_ms(self) -> int:
+        """For how long there has been this broker."""
+        return int((self._loop.time() - self._made_s) * 1000)
 
     @property
     def silence_ms(self) -> int:

@@ -25,6 +25,9 @@ END = "_end"
 """The name of what is not shown: how far the partition of a row can be read. The lag of groups in
 seconds is made of it."""
 
+AGE = "_age"
+"""In front of it, for how long the newest record of that partition has been there, in seconds."""
+
 Value: TypeAlias = int | float | list[float] | None
 Row: TypeAlias = Sequence[str | Value]
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
+from types import MappingProxyType
 from typing import TypeAlias, cast
 
 from kwire.metrics.blocks import END, Block, Row
@@ -17,10 +18,11 @@ from kwire.metrics.families import COUNTER, QUANTILES, Family, families
 from kwire.metrics.lag import LagHistory
 from kwire.metrics.rates import Rates
 from kwire.metrics.request_rows import REQUESTS, blocks_of
-from kwire.telemetry.series import SeriesFamily
+from kwire.telemetry.series import CREATED, HISTOGRAM, SUMMARY, SeriesFamily
 
 QUANTILES_SHOWN = ("0.50", "0.75", "0.95", "0.98", "0.99", "0.999")
 TOTAL, COUNT = "_total", "_count"
+DISTRIBUTIONS = (HISTOGRAM, SUMMARY)
 COMMITTED, LAG, LAG_SECONDS = (
     "kafka_consumergroup_committed_offset",
     "kafka_consumergroup_lag",
@@ -29,6 +31,10 @@ COMMITTED, LAG, LAG_SECONDS = (
 DIRECTORY_OFFLINE = "kafka_log_logmanager_logdirectoryoffline"
 DIRECTORY_BYTES, DIRECTORY_FREE = "kwire_log_directory_bytes", "kwire_log_directory_free_bytes"
 
+LagRow: TypeAlias = "tuple[str, str, str, int | None, int | None, float | None, int | None]"
+"""Group, topic, partition; its offset, how far it is behind, the age of the partition's newest
+record, where the partition ends."""
+NO_ENDS: Mapping[tuple[str, str], int] = MappingProxyType({})
 Lines: TypeAlias = "dict[str, list[str]]"
 """The samples of each metric, by its name."""
 
@@ -40,13 +46,20 @@ class Exposition:
         self._history = LagHistory()
         self._rates = Rates()
 
-    def text(self, blocks: Iterable[Block], now_s: float, *, as_openmetrics: bool) -> str:
+    def text(
+        self,
+        blocks: Iterable[Block],
+        now_s: float,
+        *,
+        as_openmetrics: bool,
+        ends: Mapping[tuple[str, str], int] = NO_ENDS,
+    ) -> str:
         """All samples with what they are, in the order of `data/families.tsv`; without the line
-        that ends OpenMetrics."""
+        that ends OpenMetrics. `ends` are those that the broker did not tell (`without_end`)."""
         lines: Lines = {}
         for block in _unpacked(blocks):
             if block.names[-1] == END:
-                block = self._with_seconds(block, now_s)
+                block = self._with_seconds(block, now_s, ends)
             _add(lines, block)
             for rates in self._rates.of(block, now_s):
                 _add(lines, rates)
@@ -54,19 +67,32 @@ class Exposition:
                 _add(lines, _disks(block))
         return "".join(_written(lines, as_openmetrics))
 
-    def _with_seconds(self, block: Block, now_s: float) -> Block:
+    def _with_seconds(
+        self, block: Block, now_s: float, ends: Mapping[tuple[str, str], int]
+    ) -> Block:
         """Lag of groups with the lag in seconds in the place of the partitions' ends."""
         rows: list[Row] = []
         for row in block.rows:
-            group, topic, partition, offset, lag, end = cast(
-                "tuple[str, str, str, int, int | None, int | None]", row
-            )
+            group, topic, partition, offset, lag, age_s, end = cast("LagRow", row)
             seconds = None
-            if end is not None:
+            if end is None and offset is not None:
+                end = ends.get((topic, partition))
+                lag = None if end is None else max(0, end - offset)
+            if end is not None and offset is not None:
                 self._history.saw(topic, partition, end, now_s)
-                seconds = self._history.seconds(topic, partition, offset, now_s)
+                seconds = self._history.seconds(topic, partition, offset, now_s, age_s or 0.0)
             rows.append((group, topic, partition, offset, lag, seconds))
         return Block(block.labels, (COMMITTED, LAG, LAG_SECONDS), rows)
+
+
+def without_end(blocks: Iterable[Block]) -> Iterator[tuple[str, str]]:
+    """(topic, partition) where a group has committed and the broker has no replica."""
+    for block in blocks:
+        if block.names[-1] == END:
+            for row in block.rows:
+                _, topic, partition, offset, _, _, end = cast("LagRow", row)
+                if end is None and offset is not None:
+                    yield topic, partition
 
 
 def _unpacked(blocks: Iterable[Block]) -> Iterator[Block]:
@@ -105,17 +131,23 @@ def _heads(as_openmetrics: bool) -> dict[str, str]:
 
 
 def client_text(families: Iterable[SeriesFamily], *, as_openmetrics: bool) -> Iterator[str]:
-    """What clients have pushed. OpenMetrics has no counter that is called as a gauge is but for its
-    suffix: it is told as one of no known type there."""
-    others = set()
+    """What clients have pushed. OpenMetrics names a counter without its suffix, and keeps that name
+    and one that ends with `_created` for it: where something else has them the counter is told as
+    one of no known type."""
+    families = list(families)
+    taken = {x.name + sample.ending for x in families for sample in x.samples}
+    for family in families:
+        if family.kind in DISTRIBUTIONS:
+            taken |= {family.name, family.name + CREATED}
     for family in families:
         name, kind = family.name, family.kind
-        if kind != COUNTER:
-            others.add(name)
         shown = name
         if as_openmetrics and kind == COUNTER:
             shown = name.removesuffix(TOTAL)
-            if shown in others:  # it comes before this one in the order of names
+            kept = {shown, shown + CREATED}
+            if taken.isdisjoint(kept):
+                taken |= kept
+            else:
                 shown, kind = name, "unknown"
         yield f"# HELP {shown} Sent by clients.\n# TYPE {shown} {kind}\n"
         for ending, labels, value in family.samples:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from kwire.coordinator.group.coordinator import GroupCoordinator
 from kwire.coordinator.group.shard import GroupShard
 from kwire.coordinator.partition import ShardState
-from kwire.metrics.blocks import END, Row, encoded, in_blocks, label, single
+from kwire.log.partition.partition_log import PartitionLog
+from kwire.metrics.blocks import AGE, END, Row, encoded, in_blocks, label, single
 from kwire.metrics.cluster import average_and_max_ms
 from kwire.replica.partition import Partition
 
 METADATA = "kafka_coordinator_group_groupmetadatamanager_"
 COORDINATOR = "kafka_server_group_coordinator_metrics_"
+LAG = ("kafka_consumergroup_committed_offset", "kafka_consumergroup_lag", AGE, END)
+MS_PER_S = 1000
 GROUPS_A_TURN = 100
 OFFSETS_SHOWN_MAX = 200_000
 """Whoever may commit offsets makes rows: those beyond are only counted."""
@@ -34,7 +37,21 @@ class Replicas(Protocol):
     def partition(self, topic: str, index: int) -> Partition | None: ...
 
 
-def read_groups(groups: GroupCoordinator, replicas: Replicas) -> Iterator[bytes]:
+class Ages(NamedTuple):
+    """How old records are, in seconds; no more than the node runs for, whatever the records say."""
+
+    wall_ms: int
+    uptime_ms: int
+
+    def of_newest(self, log: PartitionLog) -> float | None:
+        """Of the newest record of a log, as far as its last segment tells."""
+        newest_ms = log.segments.active.max_timestamp
+        if newest_ms < 0:
+            return None
+        return max(0, min(self.wall_ms - newest_ms, self.uptime_ms)) / MS_PER_S
+
+
+def read_groups(groups: GroupCoordinator, replicas: Replicas, ages: Ages) -> Iterator[bytes]:
     """See the module; of the groups that this node coordinates."""
     runtime = groups.runtime
     states: Counter[str] = Counter()
@@ -47,7 +64,7 @@ def read_groups(groups: GroupCoordinator, replicas: Replicas) -> Iterator[bytes]
         if shard is None or shard.storage.is_empty:
             continue
         yield from _count_groups(shard, found)
-        for row_count, block in _read_offsets(shard, replicas, OFFSETS_SHOWN_MAX - offsets):
+        for row_count, block in _read_offsets(shard, replicas, ages, OFFSETS_SHOWN_MAX - offsets):
             offsets += row_count
             yield block
     yield from _read_counts(found, offsets)
@@ -80,9 +97,10 @@ def _count_groups(shard: GroupShard, found: Counter[tuple[str, str]]) -> Iterato
                 yield b""
 
 
-def _read_offsets(shard: GroupShard, replicas: Replicas, room: int) -> Iterator[tuple[int, bytes]]:
+def _read_offsets(
+    shard: GroupShard, replicas: Replicas, ages: Ages, room: int
+) -> Iterator[tuple[int, bytes]]:
     """(how many offsets, a block) of a shard; beyond `room` they are counted, not shown."""
-    names = ("kafka_consumergroup_committed_offset", "kafka_consumergroup_lag", END)
     rows: list[Row] = []
     for group in list(shard.storage.offsets.by_group):
         shown = label(group)
@@ -93,20 +111,24 @@ def _read_offsets(shard: GroupShard, replicas: Replicas, room: int) -> Iterator[
             room -= len(partitions)
             for index, stored in list(partitions.items()):
                 partition = replicas.partition(topic, index)
-                end = None
-                if partition is not None and partition.log is not None:
-                    end = partition.log.high_watermark
-                lag = None if end is None else max(0, end - stored.offset)
-                rows.append((shown, topic, str(index), stored.offset, lag, end))
+                key = shown, topic, str(index)
+                log = None if partition is None else partition.log
+                if log is None:
+                    rows.append((*key, stored.offset, None, None, None))
+                    continue
+                end = log.high_watermark
+                lag = max(0, end - stored.offset)
+                age_s = ages.of_newest(log) if lag else None
+                rows.append((*key, stored.offset, lag, age_s, end))
             if len(rows) >= GROUPS_A_TURN:
-                yield from _in_blocks_counted(names, rows)
+                yield from _in_blocks_counted(rows)
                 rows = []
-    yield from _in_blocks_counted(names, rows)
+    yield from _in_blocks_counted(rows)
 
 
-def _in_blocks_counted(names: tuple[str, ...], rows: list[Row]) -> Iterator[tuple[int, bytes]]:
+def _in_blocks_counted(rows: list[Row]) -> Iterator[tuple[int, bytes]]:
     count = len(rows)
-    for block in in_blocks(("group", "topic", "partition"), names, rows):
+    for block in in_blocks(("group", "topic", "partition"), LAG, rows):
         yield count, block
         count = 0
 

@@ -1,8 +1,9 @@
 """For how long a group has been behind: lag in seconds, of lag in offsets seen again and again.
 
 Every reading of a partition's end is a point (when, end). A group at offset N is behind since the
-end passed N: between two points that lie on a line. Before the first point nothing is known, and
-the age of that point is the least that it can be.
+end passed N: between two points that lie on a line. Of what was there before the first point
+nothing is known: the age of that point is the least that it can be, and so is that of the newest
+record.
 """
 
 from __future__ import annotations
@@ -40,8 +41,11 @@ class LagHistory:
         if len(self._points) > PARTITIONS_MAX:
             self._points.pop(next(iter(self._points)))
 
-    def seconds(self, topic: str, partition: str, offset: int, now_s: float) -> float | None:
-        """For how long a group at `offset` is behind; 0 if it is not, None if nothing is known."""
+    def seconds(
+        self, topic: str, partition: str, offset: int, now_s: float, age_s: float = 0.0
+    ) -> float | None:
+        """For how long a group at `offset` is behind; 0 if it is not, None if nothing is known.
+        `age_s` is that of the partition's newest record, which such a group has not read."""
         points = self._points.get((topic, partition))
         if points is None:
             return None
@@ -50,7 +54,7 @@ class LagHistory:
             return 0.0
         at = bisect_right(ends, offset) - 1
         if at < 0:
-            return max(0.0, now_s - times[0]) or None
+            return max(age_s, now_s - times[0])
         # The end stood at `ends[at] <= offset` and then passed it.
         width = ends[at + 1] - ends[at]
         passed_s = times[at] + (times[at + 1] - times[at]) * (offset - ends[at]) / width

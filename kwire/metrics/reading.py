@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from kwire.coordinator.share.service import ShareCoordinator
     from kwire.coordinator.transaction.service import TransactionCoordinator
     from kwire.coordinator.transaction.verifier import TransactionVerifier
+    from kwire.metrics.groups import Ages
     from kwire.quota.client_quotas import ClientQuotas
     from kwire.share.manager import SharePartitionManager
     from kwire.telemetry.instances import ClientInstances
@@ -168,7 +169,7 @@ class NodeMetrics:
         if coordinators.made_groups is not None:
             from kwire.metrics.groups import read_groups
 
-            yield from read_groups(coordinators.made_groups, replicas)
+            yield from read_groups(coordinators.made_groups, replicas, self._ages())
         if coordinators.made_transactions is not None:
             from kwire.metrics.transactions import read_transactions, read_verifications
 
@@ -178,11 +179,16 @@ class NodeMetrics:
         if coordinators.made_share is not None or shares is not None:
             from kwire.metrics.shares import read_shares
 
-            yield from read_shares(shares, coordinators.made_share)
+            yield from read_shares(shares, coordinators.made_share, self._ages())
         telemetry = self._telemetry
         now_ms = 0 if driver is None else driver.now_ms
         yield from read_client_pushes(telemetry.made_instances, telemetry.made_pushes, now_ms)
         yield from read_held_back(replicas, self._clock.wall_ms(), self._late_ms)
+
+    def _ages(self) -> Ages:
+        from kwire.metrics.groups import Ages
+
+        return Ages(self._clock.wall_ms(), self._lifecycle.uptime_ms)
 
     def _read_waiting(self) -> Iterator[bytes]:
         """Requests that wait, and sessions of fetches."""

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from itertools import islice
 
 from kwire.coordinator.share.service import ShareCoordinator
-from kwire.metrics.blocks import END, Row, encoded, in_blocks, label, single
+from kwire.metrics.blocks import Row, encoded, in_blocks, label, single
 from kwire.metrics.cluster import average_and_max_ms
-from kwire.metrics.groups import OFFSETS_SHOWN_MAX, SHARD_STATES
+from kwire.metrics.groups import LAG, OFFSETS_SHOWN_MAX, SHARD_STATES, Ages
 from kwire.metrics.quantiles import quantiles
 from kwire.share.led_partition import LedPartition
 from kwire.share.manager import SharePartitionManager
@@ -20,7 +20,6 @@ PARTITIONS = "kafka_server_sharepartitionmetrics_"
 SESSIONS = "kafka_server_sharesessioncache_"
 PURGATORY = "kafka_server_delayedoperationpurgatory_"
 COORDINATOR = "kafka_server_share_coordinator_metrics_"
-LAG = ("kafka_consumergroup_committed_offset", "kafka_consumergroup_lag", END)
 TYPES = (
     AcknowledgeType.ACCEPT,
     AcknowledgeType.RELEASE,
@@ -31,12 +30,12 @@ SESSIONS_A_TURN = 100
 
 
 def read_shares(
-    shares: SharePartitionManager | None, coordinator: ShareCoordinator | None
+    shares: SharePartitionManager | None, coordinator: ShareCoordinator | None, ages: Ages
 ) -> Iterator[bytes]:
     """See the module; either is None as long as nobody has asked for it."""
     if shares is not None:
         yield from _read_counts(shares)
-        yield from _read_partitions(shares)
+        yield from _read_partitions(shares, ages)
     if coordinator is not None:
         yield from _read_coordinator(coordinator)
 
@@ -64,7 +63,7 @@ def _read_counts(shares: SharePartitionManager) -> Iterator[bytes]:
     )
 
 
-def _read_partitions(shares: SharePartitionManager) -> Iterator[bytes]:
+def _read_partitions(shares: SharePartitionManager, ages: Ages) -> Iterator[bytes]:
     """How many records are in flight, and what is behind them."""
     waiting: dict[object, None] = {}
     labels = ("group", "topic", "partition")
@@ -74,7 +73,9 @@ def _read_partitions(shares: SharePartitionManager) -> Iterator[bytes]:
         [PARTITIONS + name for name in names],
         (_in_flight(led, waiting) for led in shares),
     )
-    yield from in_blocks(labels, LAG, map(_lag, islice(shares, OFFSETS_SHOWN_MAX)))
+    yield from in_blocks(
+        labels, LAG, (_lag(led, ages) for led in islice(shares, OFFSETS_SHOWN_MAX))
+    )
     yield encoded(
         ("delayedOperation",),
         (f"{PURGATORY}numdelayedoperations", f"{PURGATORY}purgatorysize"),
@@ -89,16 +90,16 @@ def _in_flight(led: LedPartition, waiting: dict[object, None]) -> Row:
     return *key, state.in_flight, len(state.batches), led.expired_locks
 
 
-def _lag(led: LedPartition) -> Row:
+def _lag(led: LedPartition, ages: Ages) -> Row:
     """As `kafka-share-groups --describe` shows it: records that are done with do not count."""
     state, partition = led.state, led.partition
     key = label(led.group_id), partition.topic, str(partition.index)
     log = partition.log
     if log is None or not state.is_active:
-        return *key, None, None, None
+        return *key, None, None, None, None
     end = log.high_watermark
     lag = max(0, end - state.start_offset - state.delivery_complete_count)
-    return *key, state.start_offset, lag, end
+    return *key, state.start_offset, lag, ages.of_newest(log) if lag else None, end
 
 
 def _read_coordinator(coordinator: ShareCoordinator) -> Iterator[bytes]:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import islice
+from collections.abc import Iterator, Sequence
+from typing import Protocol
 
 from kwire.log.directories.manager import LogManager
-from kwire.metrics.blocks import Value, encoded, in_blocks, single
+from kwire.log.directories.shortages import Shortages
+from kwire.log.partition.partition_log import PartitionLog
+from kwire.metrics.blocks import Row, Value, encoded, in_blocks, single
 from kwire.metrics.quantiles import quantiles
 
 NS_PER_MS = 1e6
 MANAGER = "kafka_log_logmanager_"
 CLEANER = "kafka_log_logcleaner"
 REFUSING_MAX = 1000
+LOGS_A_TURN = 500
 
 
 def read_storage(logs: LogManager) -> Iterator[bytes]:
@@ -32,16 +35,34 @@ def read_storage(logs: LogManager) -> Iterator[bytes]:
     yield encoded(("logDirectory",), names, rows)
     yield from _read_cleaner(logs)
     yield from _read_flushes(logs)
-    refused = logs.shortages.refused
+    yield from read_refusing(logs)
+
+
+class Refusing(Protocol):
+    """The logs of a node, some of which may refuse appends."""
+
+    @property
+    def shortages(self) -> Shortages: ...
+
+    def logs(self) -> Sequence[PartitionLog]: ...
+
+
+def read_refusing(logs: Refusing) -> Iterator[bytes]:
+    """The partitions that refuse appends, until a shortage is over or for good, as health tells."""
+    rows: list[Row] = [
+        (topic, str(index), refusal.reason, 1)
+        for (topic, index), refusal in logs.shortages.refused.items()
+    ]
+    for at, log in enumerate(logs.logs()):
+        if at % LOGS_A_TURN == LOGS_A_TURN - 1:
+            yield b""
+        if log.error is not None and not log.is_short:
+            why = log.error.message or log.error.code.name
+            rows.append((log.topic, str(log.partition), why, 1))
     yield from in_blocks(
-        ("topic", "partition", "reason"),
-        ("kwire_partition_refusing",),
-        (
-            (topic, str(index), refusal.reason, 1)
-            for (topic, index), refusal in islice(refused.items(), REFUSING_MAX)
-        ),
+        ("topic", "partition", "reason"), ("kwire_partition_refusing",), rows[:REFUSING_MAX]
     )
-    yield single({"kwire_partitions_refusing": len(refused)})
+    yield single({"kwire_partitions_refusing": len(rows)})
 
 
 def _read_cleaner(logs: LogManager) -> Iterator[bytes]:

@@ -39,7 +39,7 @@ class Quorum(Protocol):
 class Health:
     """See the module. `name` is how people call the node. `is_broker`: a controller alone has no
     registration to be fenced by. One whose heartbeats nobody has accepted for `session_timeout_ms`
-    is fenced, though it cannot know."""
+    is fenced, though it cannot know. Without `is_serving` it is starting, until `serving()`."""
 
     def __init__(
         self,
@@ -51,6 +51,7 @@ class Health:
         is_broker: bool,
         session_timeout_ms: int,
         has_controller: Callable[[], bool],
+        is_serving: bool = True,
     ) -> None:
         self._lifecycle = lifecycle
         self._quorum = quorum
@@ -59,6 +60,11 @@ class Health:
         self._is_broker = is_broker
         self._session_timeout_ms = session_timeout_ms
         self._has_controller = has_controller
+        self._is_serving = is_serving
+
+    def serving(self) -> None:
+        """The start is over."""
+        self._is_serving = True
 
     def reasons(self) -> list[tuple[str, str]]:
         """(what, why) of all that keeps it from being ready; nothing while it is."""
@@ -71,6 +77,8 @@ class Health:
                 found.append((self._name, "it has not caught up with the metadata"))
             elif self._lifecycle.silence_ms > self._session_timeout_ms:
                 found.append((self._name, "no controller answers its heartbeats"))
+        if not self._is_serving and not found:
+            found.append((self._name, "starting"))
         if not self._has_controller():
             found.append((self._name, "no active controller is known"))
         found += refusals(self._logs, self._quorum.waits_for)
@@ -111,4 +119,5 @@ def health_of(
         is_broker=config.is_broker,
         session_timeout_ms=config["broker.session.timeout.ms"],
         has_controller=lambda: quorum.driver is not None and quorum.leader_id is not None,
+        is_serving=False,
     )

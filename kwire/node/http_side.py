@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 PREFIX = "http."
+LISTENERS = "http.listeners"
 TLS_PREFIXES = ("ssl.", "listener.name.")
 NEEDED = ("starlette", "uvicorn", "prometheus_client", "msgspec")
 """What the HTTP process imports; `pip install 'kwire[http]'` has it."""
@@ -37,11 +38,14 @@ def make_http_side(
     bootstrap: Callable[[str], str],
     questions: dict[str, Question],
 ) -> HttpSide | None:
-    """None where nothing is to be served. `by_default`: on loopback, where `http.listeners` says
-    nothing. `questions` are what only this node can answer, by name. Raises ConfigError."""
+    """None where nothing is to be served. `by_default`: on loopback, where `http.listeners` is not
+    set; one that is set to nothing turns HTTP off, whatever else says what would be served.
+    `questions` are what only this node can answer, by name. Raises ConfigError."""
     if not by_default and not any(
         text and name.startswith(PREFIX) for name, text in config.texts.items()
     ):
+        return None
+    if config.texts.get(LISTENERS, "unset").strip() == "":
         return None
     from kwire.http.questions import Questions
     from kwire.http.settings import HttpSettings

@@ -164,8 +164,8 @@ class Node:
         self.security.open()
         await self.logins.open()
         await bind(self.http, self.dynamic_config)
-        await self._starting.run()
-        serve(self.http)
+        await self._starting.run(lambda: serve(self.http))
+        self.health.serving()
 
     async def stop(self) -> None:
         """Stop in order; nothing raises."""

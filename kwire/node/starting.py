@@ -61,13 +61,16 @@ class StartSequence:
         self._replicate = replicate
         self._early_topics = early_topics
 
-    async def run(self) -> None:
-        """Return when the node serves. Raises StartError and ConfigError, one line each."""
+    async def run(self, addressed: Callable[[], None]) -> None:
+        """Return when the node serves; `addressed()` is called once the listeners have addresses:
+        what comes may take as long as other nodes are missing. Raises StartError and ConfigError,
+        one line each."""
         config = self._config
         self._identified(await self._opening.run())
         if config.is_broker:
             await self._listeners.bind_broker()
         await self._listeners.start_controller(self._start_early)
+        addressed()
         limit_ms = None if config.is_controller else config[REGISTRATION_TIMEOUT]
         await self._done(self._quorum.start(), "an active controller", limit_ms)
         if config.is_broker:

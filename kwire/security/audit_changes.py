@@ -39,7 +39,8 @@ def change_of(request: Message, response: Message) -> Change | None:
         event, names = ACL_CHANGE, _deleted(response)
     else:
         event, names = CONFIG_CHANGE, _configured(request, response)
-    return Change(event, names) if names else None
+    # Two filters may have found the same ACL, and the same one may be asked for twice.
+    return Change(event, list(dict.fromkeys(names))) if names else None
 
 
 def _topics(response: m.DeleteTopicsResponse) -> list[str]:

@@ -9,8 +9,9 @@
     SummaryDataPoint           4 count, 5 sum, 6 quantiles, 7 attributes, 8 flags
     ValueAtQuantile            1 quantile (double), 2 value (double)
 
-A bucket of an exponential histogram at index i ends at 2 ** ((i + 1) / 2 ** scale); one with
-negative values is left out. Source: the OpenTelemetry protocol 1.3.
+A bucket of an exponential histogram at index i ends at 2 ** ((i + 1) / 2 ** scale). What has
+negative bounds, values or a negative sum is left out: a scraper that goes by OpenMetrics refuses an
+answer with one. Source: the OpenTelemetry protocol 1.3, OpenMetrics 1.0.
 """
 
 from __future__ import annotations
@@ -154,7 +155,7 @@ def _histogram(raw: _Raw) -> Distribution | None:
     if (
         raw.is_too_large
         or len(counts) != len(bounds) + 1
-        or not all(map(math.isfinite, (*bounds, raw.total)))
+        or not all(0 <= x < math.inf for x in (*bounds, raw.total))
         or any(a >= b for a, b in pairwise(bounds))
         or sum(counts) != raw.count
     ):
@@ -178,9 +179,9 @@ def _exponential(raw: _Raw) -> Distribution | None:
 
 def _summary(raw: _Raw) -> Distribution | None:
     found = sorted(dict(raw.quantiles).items())
-    if len(raw.quantiles) > EDGES_MAX or not math.isfinite(raw.total):
+    if len(raw.quantiles) > EDGES_MAX or not 0 <= raw.total < math.inf:
         return None
-    if not all(0 <= quantile <= 1 for quantile, _ in found):
+    if not all(0 <= quantile <= 1 and not value < 0 for quantile, value in found):
         return None
     edges, values = tuple(q for q, _ in found), tuple(value for _, value in found)
     return Distribution(True, edges, values, raw.count, raw.total)

@@ -35,8 +35,9 @@ UNPACKED_BYTES_MAX = 8 << 20
 OWN = "org_apache_kafka_"
 OTHER = "client_"
 TOTAL = "_total"
-BUCKET, SUM, COUNT = "_bucket", "_sum", "_count"
-PARTS = (BUCKET, SUM, COUNT)
+BUCKET, SUM, COUNT, CREATED = "_bucket", "_sum", "_count", "_created"
+PARTS = (BUCKET, SUM, COUNT, CREATED)
+"""What OpenMetrics takes of the names that begin as a histogram's or a summary's."""
 COUNTER, GAUGE, HISTOGRAM, SUMMARY = "counter", "gauge", "histogram", "summary"
 CLIENT_LABELS = (
     "client_instance_id",
@@ -97,6 +98,8 @@ class AllSeries:
         self._clients: OrderedDict[str, ClientSeries] = OrderedDict()
         self._kinds: dict[str, str] = {}
         """By name: of what kind it is. The first client that sends it decides."""
+        self._taken: set[str] = set()
+        """What they are shown by, which nothing else is."""
         self._count = 0
         self.unreadable = 0
         """Pushes that are no metrics."""
@@ -140,24 +143,16 @@ class AllSeries:
             client.lines + room > SERIES_OF_CLIENT_MAX or self._count + room > SERIES_MAX
         ):
             return False
-        if key.name not in self._kinds and (
-            len(self._kinds) >= NAMES_MAX or self._is_a_part(key.name, kind)
-        ):
-            return False
+        if key.name not in self._kinds:
+            shown_by = _shown_by(key.name, kind)
+            if len(self._kinds) >= NAMES_MAX or not self._taken.isdisjoint(shown_by):
+                return False
+            self._kinds[key.name] = kind
+            self._taken |= shown_by
         client.lines += room
         self._count += room
-        self._kinds[key.name] = kind
         client.values[key] = _added(before, value) if point.is_delta else value
         return True
-
-    def _is_a_part(self, name: str, kind: str) -> bool:
-        """Whether it would be shown by a name that something else has."""
-        if kind in (HISTOGRAM, SUMMARY):
-            return any(name + part in self._kinds for part in PARTS)
-        return any(
-            name.endswith(part) and self._kinds.get(name.removesuffix(part)) in (HISTOGRAM, SUMMARY)
-            for part in PARTS
-        )
 
     def expire(self, now_ms: int) -> None:
         """Forget clients that have been silent for long."""
@@ -170,6 +165,7 @@ class AllSeries:
         self._count -= client.lines
         if not self._clients:
             self._kinds.clear()
+            self._taken.clear()
 
     def families(self) -> Iterator[SeriesFamily]:
         """What is shown, in the order of the names."""
@@ -180,6 +176,11 @@ class AllSeries:
                 found.setdefault(key.name, []).extend(samples)
         for name in sorted(found):
             yield SeriesFamily(name, self._kinds[name], found[name])
+
+
+def _shown_by(name: str, kind: str) -> set[str]:
+    """The names that are its own."""
+    return {name, *(name + part for part in PARTS)} if kind in (HISTOGRAM, SUMMARY) else {name}
 
 
 def _kind(point: Point) -> str:

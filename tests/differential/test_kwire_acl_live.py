@@ -15,4 +15,4 @@ def test_kwire_acl_of_an_apache_kafka(
     tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with running_kafka(tmp_path, PROPERTIES) as bootstrap:
-        tell_all(Told(bootstrap, capsys))
+        tell_all(Told(bootstrap, capsys), is_kwire=False)

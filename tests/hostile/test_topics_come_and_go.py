@@ -7,6 +7,7 @@ import gc
 import time
 from collections import Counter, deque
 from collections.abc import Callable
+from itertools import count, islice
 from pathlib import Path
 
 from kwire.protocol import messages as m
@@ -22,6 +23,8 @@ from tests.support.wire import (
 
 TOPICS = 25  # of a round
 ROUNDS = 4 if effort() == 1 else 20 * effort()
+ATTEMPTS = 3
+"""What grows with topics does each time; what else the process comes to hold does not."""
 PARTITIONS = 2
 GROUP = "come-and-go"
 
@@ -117,13 +120,19 @@ def test_topics_that_come_and_go_leave_nothing_behind(tmp_path: Path) -> None:
         for number in range(2):
             one_round(client, number)
         wait_for(lambda: partitions() == [], "directories of deleted topics are there still")
-        before, files = Held(), len(list(directory.rglob("*")))
-        for number in range(2, 2 + ROUNDS):
-            one_round(client, number)
-        wait_for(lambda: partitions() == [], "directories of deleted topics are there still")
-        after = Held()
-        topics = ROUNDS * TOPICS
-        assert after.grown(before, topics // 4) == {}
-        assert after.entries - before.entries < topics * 3 // 4, "some table grows with topics"
+        files = len(list(directory.rglob("*")))
+        topics, rounds = ROUNDS * TOPICS, count(2)
+        for _ in range(ATTEMPTS):
+            before = Held()
+            for number in islice(rounds, ROUNDS):
+                one_round(client, number)
+            wait_for(lambda: partitions() == [], "directories of deleted topics are there still")
+            after = Held()
+            types = after.grown(before, topics // 4)
+            entries = after.entries - before.entries
+            if not types and entries < topics * 3 // 4:
+                break
+        assert types == {}
+        assert entries < topics * 3 // 4, "some table grows with topics"
         assert len(list(directory.rglob("*"))) - files < 10
         assert [name for name in client.topics() if not name.startswith("__")] == []

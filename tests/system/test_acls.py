@@ -17,7 +17,7 @@ from kwire.security.acl import Operation, ResourceType
 from kwire.security.acls.binding import PatternType, PermissionType
 from kwire.testing.cluster.in_thread import NodeInThread
 from tests.support.acls import STANDARD_AUTHORIZER, become
-from tests.support.wire import WireClient
+from tests.support.wire import WireClient, batch_of, produce_request
 
 SETTINGS = {"authorizer.class.name": STANDARD_AUTHORIZER, "super.users": "User:admin"}
 
@@ -98,6 +98,68 @@ def test_acls_act_at_once_and_outlive_a_restart(tmp_path: Path) -> None:
         assert codes(alice.call(topics("alice-3"), 5)) == [denied]
 
 
+def test_odd_requests_of_who_may_do_nothing_are_refused_as_by_kafka(tmp_path: Path) -> None:
+    """Each measured on Apache Kafka 4.4."""
+    topic = int(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    with node_and_clients(tmp_path) as (admin, alice):
+        assert codes(admin.call(topics("t"), 5)) == [0]
+        admin.topic("t")
+        # A topic that may not be described is answered as it was asked for, any other one by its
+        # partitions.
+        asked = m.ListOffsetsRequest.ListOffsetsPartition(partition_index=0, timestamp=-1)
+        wanted = m.ListOffsetsRequest(
+            replica_id=-1,
+            topics=[
+                m.ListOffsetsRequest.ListOffsetsTopic(name=name, partitions=[asked] * count)
+                for name, count in (("t", 0), ("u", 2), ("u", 1))
+            ],
+        )
+        told = [
+            [(each.name, [p.error_code for p in each.partitions]) for each in answer.topics]
+            for answer in (alice.call(wanted, 7), admin.call(wanted, 7))
+        ]
+        assert told[0] == [("t", []), ("u", [topic, topic]), ("u", [topic])]
+        assert told[1] == [("u", [int(ErrorCode.INVALID_REQUEST)])]
+        # A name that cannot be is told to everybody.
+        described = m.DescribeProducersRequest
+        names = described(
+            topics=[described.TopicRequest(name=n, partition_indexes=[0]) for n in ("a b", "u")]
+        )
+        answers = alice.call(names, 0).topics
+        assert [each.partitions[0].error_code for each in answers] == [
+            int(ErrorCode.INVALID_TOPIC_EXCEPTION),
+            topic,
+        ]
+        # A transactional id counts where there are records of a transaction.
+        for is_transactional, code in (
+            (False, topic),
+            (True, int(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)),
+        ):
+            batch = batch_of(
+                [b"v"],
+                producer_id=1,
+                producer_epoch=0,
+                base_sequence=0,
+                transactional=is_transactional,
+            )
+            produced = produce_request("t", {0: batch})
+            produced.transactional_id = "x"
+            answer = alice.call(produced, 9).responses[0].partition_responses[0]
+            assert answer.error_code == code
+        shape = m.ListPartitionReassignmentsRequest
+        named = shape.ListPartitionReassignmentsTopics(name="t", partition_indexes=[0, 7])
+        for client in (alice, admin):
+            listed = client.call(shape(topics=[named], timeout_ms=9000), 0)
+            refused = int(ErrorCode.CLUSTER_AUTHORIZATION_FAILED) if client is alice else 0
+            assert listed.error_code == refused
+            partitions = [
+                (each.name, p.partition_index, p.replicas)
+                for each in listed.topics
+                for p in each.partitions
+            ]
+            assert partitions == ([("t", 0, []), ("t", 7, [])] if client is alice else [])
+
+
 # -- kwire acl
 
 
@@ -115,12 +177,14 @@ class Told:
         return told.out + told.err
 
 
-def tell_all(kwire_acl: Told) -> None:
-    """What `kwire acl` says of ACLs that it makes; on an Apache Kafka the same."""
+def tell_all(kwire_acl: Told, *, is_kwire: bool = True) -> None:
+    """What `kwire acl` says of ACLs that it makes; on an Apache Kafka the same, but that such
+    brokers tell no super users."""
     none = kwire_acl("why alice read topic:orders", status=1)
     assert none.startswith("denied: User:alice may not read topic:orders\n")
     assert "no ACL covers the resource, and then only super users are allowed" in none
-    assert "the brokers do not tell super.users: see kwire acl why --help" in none
+    untold = "the brokers do not tell super.users: see kwire acl why --help"
+    assert (untold in none) is not is_kwire
     everybody = kwire_acl("why alice read topic:orders --allow-everyone")
     assert "and then everybody is allowed" in everybody
     root = kwire_acl("why root alter cluster --super-users User:admin;User:root")
@@ -162,6 +226,30 @@ def test_kwire_acl_tells_which_rule_decides(
     settings = {**SETTINGS, "super.users": "User:ANONYMOUS"}
     with NodeInThread(tmp_path, settings=settings) as node:
         tell_all(Told(node.bootstrap, capsys))
+
+
+def test_kwire_acl_knows_super_users_and_who_may_do_what_nobody_has_an_acl_of(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = {**SETTINGS, "super.users": "User:ANONYMOUS; User:root"}
+    settings["allow.everyone.if.no.acl.found"] = "true"
+    with NodeInThread(tmp_path, settings=settings) as node:
+        kwire_acl = Told(node.bootstrap, capsys)
+        assert "everybody is allowed" in kwire_acl("why alice read topic:orders")
+        kwire_acl("add User:* all topic:orders --deny")
+        assert "a super user may do everything" in kwire_acl("why root read topic:orders")
+        assert kwire_acl("why alice read topic:orders", status=1).startswith("denied: ")
+        other = kwire_acl("why alice read topic:orders --super-users User:alice")
+        assert "a super user may do everything" in other
+        with WireClient(node.bootstrap) as client:  # as Kafka tells them
+            shape = m.DescribeConfigsRequest
+            asked = shape.DescribeConfigsResource(
+                resource_type=4, resource_name="1", configuration_keys=["super.users"]
+            )
+            configs = client.call(shape(resources=[asked]), 4).results[0].configs
+    assert [(each.name, each.value, each.is_sensitive) for each in configs] == [
+        ("super.users", None, True)
+    ]
 
 
 def test_kwire_acl_where_there_is_no_authorizer(

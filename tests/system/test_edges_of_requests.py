@@ -318,3 +318,17 @@ def test_acls_with_anything_unknown_lose_the_connection(client: WireClient, fiel
                         own.call(request, 3)
                 else:
                     own.call(request, 3)
+
+
+def test_beside_the_id_of_a_topic_nothing_else_counts(client: WireClient) -> None:
+    shape = m.MetadataRequest.MetadataRequestTopic
+    topics = [
+        shape(name=None),
+        shape(name=None, topic_id=client.topic_id("a")),
+        shape(name="b"),
+    ]
+    answer = client.call(m.MetadataRequest(topics=topics, allow_auto_topic_creation=False), 13)
+    assert answer.error_code == 0
+    assert [(each.name, each.error_code) for each in answer.topics] == [("a", 0)]
+    answer = client.call(m.MetadataRequest(topics=[topics[0], topics[2]]), 13)
+    assert answer.error_code == ErrorCode.UNKNOWN_SERVER_ERROR

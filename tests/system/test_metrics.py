@@ -11,12 +11,13 @@ import pytest
 
 from kwire.metrics.families import QUANTILES, families
 from kwire.protocol import messages as m
+from kwire.protocol.records import Record, build_batch
 from kwire.testing.cluster import Broker
 from tests.support.metrics import GROUP, TOPIC, Scrape, ask_all, changes, scrape, settle
 from tests.support.share.dialogue import PROPERTIES, World
 from tests.support.share.member import ACCEPT
-from tests.support.wire import WireClient, fetch_request
-from tests.system.test_http import port_of
+from tests.support.wire import WireClient, fetch_request, produce_request, produce_values
+from tests.system.test_http import port_of, wait_for
 from tests.system.test_quotas import set_quota
 
 pytest.importorskip("uvicorn")
@@ -144,6 +145,60 @@ def test_lag_of_a_share_group_is_what_is_not_done(scraped: tuple[str, Scrape, Sc
     assert scraped[2].value("kafka_consumergroup_committed_offset", **labels) == 2
     assert scraped[2].value("kafka_consumergroup_lag", **labels) == 17
     assert scraped[2].value("kafka_consumergroup_lag_seconds", **labels) >= 0
+
+
+def test_who_holds_back_a_last_stable_offset_is_told(
+    scraped: tuple[str, Scrape, Scrape], client: WireClient
+) -> None:
+    producer = begun_transaction(client, "held", 'holding "back"')
+    produce_values(client, "held", 0, [b"behind it"] * 3)
+    found = scrape(scraped[0])
+    of_producer = {"topic": "held", "partition": "0", "producerId": str(producer.producer_id)}
+    assert found.value("kwire_lso_held_back_records", **of_producer) == 4
+    assert found.value("kwire_lso_held_back_seconds", **of_producer) >= 0
+    of_partition = {"topic": "held", "partition": "0"}
+    assert found.value("kafka_cluster_partition_laststableoffsetlag", **of_partition) == 4
+    of_id = {"transactionalId": 'holding "back"', "producerId": str(producer.producer_id)}
+    assert found.value("kwire_transaction_open_seconds", **of_id) >= 0
+    assert found.value("kwire_transactional_ids", state="ongoing") == 1
+    end = m.EndTxnRequest(
+        transactional_id='holding "back"',
+        producer_id=producer.producer_id,
+        producer_epoch=producer.producer_epoch,
+        committed=False,
+    )
+    assert client.call(end, 3).error_code == 0
+    wait_for(lambda: "kwire_lso_held_back_records" not in scrape(scraped[0]).names())
+
+
+def begun_transaction(
+    client: WireClient, topic: str, transactional_id: str
+) -> m.InitProducerIdResponse:
+    """One with a record in partition 0 of a new topic."""
+    client.create_topic(topic)
+    begin = m.InitProducerIdRequest(
+        transactional_id=transactional_id, transaction_timeout_ms=60_000
+    )
+    producer: m.InitProducerIdResponse = client.call(begin, 4)
+    shape = m.AddPartitionsToTxnRequest
+    added = shape(
+        v3_and_below_transactional_id=transactional_id,
+        v3_and_below_producer_id=producer.producer_id,
+        v3_and_below_producer_epoch=producer.producer_epoch,
+        v3_and_below_topics=[shape.AddPartitionsToTxnTopic(name=topic, partitions=[0])],
+    )
+    client.call(added, 3)
+    batch = build_batch(
+        [Record(0, 1_700_000_000_000, None, b"t", [])],
+        producer_id=producer.producer_id,
+        producer_epoch=producer.producer_epoch,
+        base_sequence=0,
+        transactional=True,
+    )
+    request = produce_request(topic, {0: bytes(batch)})
+    request.transactional_id = transactional_id
+    assert client.call(request, 9).responses[0].partition_responses[0].error_code == 0
+    return producer
 
 
 def test_a_client_that_has_fetched_as_a_follower_is_one_again(

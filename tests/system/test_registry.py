@@ -159,6 +159,33 @@ def test_confluents_protobuf_serializer(registry: RegistryClient) -> None:
             assert read(data, context).text.text == "hello"
 
 
+def test_confluents_protobuf_serializer_and_deserializer_share_a_client(
+    registry: RegistryClient,
+) -> None:
+    module = pytest.importorskip("confluent_kafka.schema_registry")
+    protobuf = pytest.importorskip("confluent_kafka.schema_registry.protobuf")
+    from confluent_kafka.schema_registry.confluent.type import decimal_pb2
+    from confluent_kafka.serialization import MessageField, SerializationContext
+    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
+    brought = "confluent/type/decimal.proto"
+    file = descriptor_pb2.FileDescriptorProto(name="price.proto", package="shop", syntax="proto3")
+    file.dependency.append(brought)
+    message = file.message_type.add(name="Price")
+    message.field.add(name="sum", number=1, label=1, type=11, type_name=".confluent.type.Decimal")
+    pool = descriptor_pool.Default()
+    pool.AddSerializedFile(file.SerializeToString())
+    price = message_factory.GetMessageClass(pool.FindMessageTypeByName("shop.Price"))
+    context = SerializationContext("prices", MessageField.VALUE)
+    settings = {"use.deprecated.format": False}
+    with module.SchemaRegistryClient({"url": registry.url}) as client:
+        serialize = protobuf.ProtobufSerializer(price, client, settings)
+        data = serialize(price(sum=decimal_pb2.Decimal(value=b"\x07", scale=1)), context)
+        read = protobuf.ProtobufDeserializer(price, settings, client)(data, context)
+        assert read.sum.value == b"\x07"
+        assert client.get_latest_version("prices-value").schema.references == []
+
+
 @pytest.mark.parametrize(
     ("method", "path", "body", "status", "code"),
     [

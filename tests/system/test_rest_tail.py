@@ -16,6 +16,7 @@ pytest.importorskip("msgspec")
 
 from kwire.http.purposes.rest.clients import READERS_MAX
 from kwire.http.purposes.rest.tail import ID_CHARACTERS_MAX, PARTITIONS_MAX
+from kwire.protocol import messages as m
 from kwire.testing.cluster import Broker, wait_for
 from tests.support.rest import WAIT_S, Rest, text64
 from tests.support.sasl import USERS
@@ -142,10 +143,22 @@ def test_where_a_tail_begins_and_what_it_leaves_out(rest: Rest, topic: str) -> N
         assert events.values(1) == [text64("1")]
 
 
-def test_an_offset_that_is_gone_ends_a_tail_with_an_event(rest: Rest, topic: str) -> None:
-    with tailed(rest, f"/topics/{topic}/tail?partition=0&offset=99") as events:
+def test_a_tail_goes_on_behind_what_is_gone(broker: Broker, rest: Rest, topic: str) -> None:
+    rest.publish(topic, *(message(str(number)) for number in range(3)))
+    with tailed(rest, f"/topics/{topic}/tail?from=beginning&partition=0") as events:
         event = events.next()
-        assert (event.name, event.told["error_code"]) == ("error", 416)
+        assert event.id == "0:1"
+    shape = m.DeleteRecordsRequest
+    gone = shape.DeleteRecordsPartition(partition_index=0, offset=2)
+    with WireClient(broker.bootstrap) as client:
+        asked = shape(
+            topics=[shape.DeleteRecordsTopic(name=topic, partitions=[gone])], timeout_ms=30_000
+        )
+        assert client.call(asked, 2).topics[0].partitions[0].error_code == 0
+    with tailed(rest, f"/topics/{topic}/tail?partition=0", {"Last-Event-ID": event.id}) as events:
+        assert events.next().told["offset"] == 2
+    answer = rest.ask("GET", f"/topics/{topic}/tail?partition=0&offset=1")
+    assert (answer.status, answer.told["error"]) == (416, "offset_out_of_range")
 
 
 @pytest.mark.parametrize(
@@ -155,6 +168,7 @@ def test_an_offset_that_is_gone_ends_a_tail_with_an_event(rest: Rest, topic: str
         ("offset=1", {}, 400, "offset"),
         ("partition=0&offset=-1", {}, 400, "offset"),
         ("partition=7", {}, 404, "partition"),
+        ("partition=0&offset=99", {}, 416, "offset"),
         ("key=" + "a" * 2000, {}, 400, "key"),
         ("isolation=none", {}, 400, "isolation"),
         ("", {"Last-Event-ID": "0"}, 400, "Last-Event-ID"),

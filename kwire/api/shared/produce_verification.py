@@ -110,6 +110,19 @@ class Verification:
         return Question(topic, data.index, header.producer_id, header.producer_epoch)
 
 
+def has_transactional_batch(request: m.ProduceRequest) -> bool:
+    """Whether a request needs a right on its transactional id: by the first batch of a
+    partition, as in Kafka."""
+    for topic in request.topic_data:
+        for data in topic.partition_data:
+            try:
+                if parse_header(view_of(data) or b"").is_transactional:
+                    return True
+            except (KafkaError, MalformedError):
+                continue  # the append says what is wrong with it
+    return False
+
+
 def view_of(data: m.ProduceRequest.PartitionProduceData) -> bytes | bytearray | memoryview | None:
     """The records of a decoded request, which lie in one piece."""
     records = data.records

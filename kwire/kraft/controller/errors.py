@@ -142,6 +142,26 @@ def _delete_acls(request: m.DeleteAclsRequest, code: int, text: str | None) -> m
     )
 
 
+def _list_reassignments(
+    request: m.ListPartitionReassignmentsRequest, code: int, text: str | None
+) -> m.ListPartitionReassignmentsResponse:
+    answer = m.ListPartitionReassignmentsResponse
+    return answer(
+        error_code=code,
+        error_message=text,
+        topics=[
+            answer.OngoingTopicReassignment(
+                name=topic.name,
+                partitions=[
+                    answer.OngoingPartitionReassignment(partition_index=index)
+                    for index in topic.partition_indexes
+                ],
+            )
+            for topic in request.topics or ()
+        ],
+    )
+
+
 def _quotas(
     request: m.AlterClientQuotasRequest, code: int, text: str | None
 ) -> m.AlterClientQuotasResponse:
@@ -230,6 +250,7 @@ _BUILDERS: dict[int, Callable[[Any, int, str | None], Message]] = {
     ApiKey.ALTER_CLIENT_QUOTAS: _quotas,
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: _scram,
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: _reassignments,
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: _list_reassignments,
     ApiKey.RENEW_DELEGATION_TOKEN: _renew_token,
     ApiKey.EXPIRE_DELEGATION_TOKEN: _expire_token,
 }

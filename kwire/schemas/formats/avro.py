@@ -34,6 +34,7 @@ def parse(text: str, references: Mapping[str, Parsed]) -> AvroSchema:
         text = f'"{text.strip()}"'  # the name of a type alone
     value = load(text)
     printer, normal = AvroPrinter(), AvroPrinter(is_normalized=True)
+    library = AvroPrinter(is_for_library=True)
     names = avro.name.Names()
     try:
         with warnings.catch_warnings():
@@ -44,13 +45,13 @@ def parse(text: str, references: Mapping[str, Parsed]) -> AvroSchema:
                 told = load(reference.canonical)
                 printer.print(told)
                 normal.print(told)
-                avro.schema.make_avsc_object(told, names)
+                avro.schema.make_avsc_object(library.print(told), names)
             printed = printer.print(value)
             normalized = dump(normal.print(value))
             if isinstance(printed, str) and names.has_name(printed):
                 root = names.get_name(printed)
             else:
-                root = avro.schema.make_avsc_object(printed, names)
+                root = avro.schema.make_avsc_object(library.print(value), names)
             check_defaults(root)
     except InvalidSchema:
         raise

@@ -54,9 +54,12 @@ class AvroPrinter:
     """Prints one schema after the other; it knows the names that those before have defined.
 
     `is_normalized` sorts the other attributes and leaves nothing to the order of the text.
+    `is_for_library` is how the Apache Avro library compares schemas: it knows no errors, which are
+    records, and takes an alias for the full name of a type.
     """
 
     is_normalized: bool = False
+    is_for_library: bool = False
     known: dict[str, None] = field(default_factory=dict)
 
     def print(self, schema: Json, around: str | None = None) -> Json:
@@ -109,7 +112,8 @@ class AvroPrinter:
         if full(name, space) in self.known:
             raise InvalidSchema(f"Can't redefine: {full(name, space)}")
         self.known[full(name, space)] = None
-        printed: dict[str, Json] = {"type": kind, "name": name}
+        is_record = self.is_for_library and kind == "error"
+        printed: dict[str, Json] = {"type": "record" if is_record else kind, "name": name}
         if space != around:
             printed["namespace"] = space or ""
         if isinstance(schema.get("doc"), str):
@@ -137,7 +141,8 @@ class AvroPrinter:
         found: dict[str, None] = {}
         for alias in aliases:
             short, its_space = split_name(text_of(alias, f"An alias of {name}"), None, space)
-            found[self._qualified(short, its_space, space)] = None
+            around = None if self.is_for_library else space
+            found[self._qualified(short, its_space, around)] = None
         return list(found)
 
     def _fields(self, fields: Json, record: str, space: str | None) -> list[Json]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -17,14 +16,11 @@ from google.protobuf.message import DecodeError
 
 from kwire.schemas.formats.json_text import check_size
 from kwire.schemas.formats.parsed import InvalidSchema, Parsed, all_references
+from kwire.schemas.formats.proto_bundled import bundled
+from kwire.schemas.formats.proto_meta import to_extensions, to_text
 from kwire.schemas.formats.proto_print import render
 from kwire.schemas.formats.proto_text import read
 
-# Files that every compiler brings: no reference is needed for them.
-KNOWN = (
-    *("any", "api", "descriptor", "duration", "empty", "field_mask", "source_context"),
-    *("struct", "timestamp", "type", "wrappers"),
-)
 FILE_NAME = "schema.proto"
 DESCRIPTOR_NAME = "default"  # of the file that clients are told
 FIELDS_MAX = 20_000
@@ -76,7 +72,10 @@ def _decoded(text: str) -> descriptor_pb2.FileDescriptorProto | None:
         file = descriptor_pb2.FileDescriptorProto.FromString(raw)
     except (binascii.Error, ValueError, DecodeError):
         return None
-    return file if file.message_type or file.enum_type else None
+    if not (file.message_type or file.enum_type):
+        return None
+    to_text(file)
+    return file
 
 
 def as_base64(file: descriptor_pb2.FileDescriptorProto) -> str:
@@ -84,6 +83,7 @@ def as_base64(file: descriptor_pb2.FileDescriptorProto) -> str:
     copy = descriptor_pb2.FileDescriptorProto()
     copy.CopyFrom(file)
     copy.name = DESCRIPTOR_NAME
+    to_extensions(copy)
     return base64.b64encode(copy.SerializeToString()).decode()
 
 
@@ -113,11 +113,9 @@ def _add(
     for needed in file.dependency:
         if needed in added:
             continue
-        short = needed.removeprefix("google/protobuf/").removesuffix(".proto")
-        if short not in KNOWN or needed != f"google/protobuf/{short}.proto":
+        found = bundled(needed)
+        if found is None:
             raise InvalidSchema(f"The import {needed} is no reference of the schema")
-        module = importlib.import_module(f"google.protobuf.{short}_pb2")
-        found = descriptor_pb2.FileDescriptorProto.FromString(module.DESCRIPTOR.serialized_pb)
         _add(pool, added, found, needed)
     copy = descriptor_pb2.FileDescriptorProto()
     copy.CopyFrom(file)

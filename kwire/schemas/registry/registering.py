@@ -53,7 +53,7 @@ def existing(
         return None
     wanted = candidate(registry, subject, request, normalize=normalize or config.normalize)
     found = registered(registry, subject, wanted, deleted=False)
-    return None if found is None else _answer(found)
+    return None if found is None else _answer(found, is_filled=False)
 
 
 def register(
@@ -72,8 +72,11 @@ def register(
     versions = state.versions(subject)
     live = state.live(subject)
     next_version = versions[-1].version + 1 if versions else 1
+    is_filled = False
     if not mode.is_importing:
+        was_empty = not request.schema.strip()
         request = _filled(config, request, live[-1] if live else None, next_version)
+        is_filled = was_empty or request.metadata is not None or request.rule_set is not None
     if not request.schema.strip():
         raise invalid_schema("Empty schema")
     wanted = candidate(registry, subject, request, normalize=normalize or config.normalize)
@@ -81,7 +84,7 @@ def register(
     if request.version == NEXT:
         same = registered(registry, subject, wanted, deleted=False)
         if same is not None and request.id in (NO_ID, same.id):
-            return Decision([], _answer(same))
+            return Decision([], _answer(same, is_filled))
     if not mode.is_importing and not force:
         against = reasons(registry, subject, config, wanted, live)
         if against:
@@ -101,7 +104,7 @@ def register(
     else:
         _check_id(registry, subject, schema_id, wanted)
     version = _version(subject, number, schema_id, request.schema_type, wanted)
-    return Decision(_records(registry, version), _answer(version))
+    return Decision(_records(registry, version), _answer(version, is_filled))
 
 
 def _check_mode(registry: Registry, subject: str, mode: Mode, request: SchemaRequest) -> None:
@@ -188,11 +191,10 @@ def _records(registry: Registry, version: Version) -> list[Written]:
     return [*found, version_record(version)]
 
 
-def _answer(version: Version) -> JsonObject:
-    return {
-        "id": version.id,
-        "version": version.version,
-        "guid": version.guid,
-        **shown_schema(version),
-        "schema": version.schema,
-    }
+def _answer(version: Version, is_filled: bool) -> JsonObject:
+    """With the schema where it may be another one than was sent: clients keep what they are told
+    in the place of their own, and a text is not the descriptor that Protobuf's read."""
+    answer: JsonObject = {"id": version.id, "version": version.version, "guid": version.guid}
+    if is_filled:
+        answer |= {**shown_schema(version), "schema": version.schema}
+    return answer

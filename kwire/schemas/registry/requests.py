@@ -87,6 +87,7 @@ def config_request(body: Json) -> JsonObject:
         elif name == "alias" and isinstance(value, str) and value:
             value = check_subject(value)
         elif name == "compatibility":
+            value = value.upper() if isinstance(value, str) else value
             if value is not None and level_named(value) is None:
                 levels = ", ".join(one.value for one in Compatibility)
                 raise RegistryError(

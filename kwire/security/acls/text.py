@@ -1,13 +1,15 @@
 """ACLs, resources and operations as people write and read them.
 
 topic:orders  group:readers  transactional-id:pay  delegation-token:t  user:User:bob  cluster
-read  describe-configs  DESCRIBE_CONFIGS
+read  describe-configs  DESCRIBE_CONFIGS  DescribeConfigs
 alice  User:alice
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import IntEnum
+from typing import TypeVar
 
 from kwire.security.acl import CLUSTER_NAME, Operation, ResourceType
 from kwire.security.acls.binding import WILDCARD, AclBinding, PatternType, PermissionType
@@ -23,7 +25,7 @@ def principal_of(text: str) -> str:
 def operation_of(text: str) -> Operation:
     """An operation by its name; ValueError tells which there are."""
     operations = {_dashed(each.name): each for each in Operation if each > Operation.ANY}
-    found = operations.get(_dashed(text))
+    found = _named(operations, text)
     if found is None:
         raise ValueError(f"{text}: not an operation; accepted: {', '.join(operations)}")
     return found
@@ -33,7 +35,7 @@ def resource_of(text: str) -> tuple[ResourceType, str]:
     """A resource by its type and name; ValueError tells what is accepted."""
     kind, colon, name = text.partition(":")
     types = {_dashed(each.name): each for each in ResourceType if each > ResourceType.ANY}
-    found = types.get(_dashed(kind))
+    found = _named(types, kind)
     if found is ResourceType.CLUSTER and name in ("", CLUSTER_NAME):
         return found, CLUSTER_NAME
     if found is None or found is ResourceType.CLUSTER or not colon or not name:
@@ -72,6 +74,19 @@ def name_of(kind: type[IntEnum], number: int) -> str:
         return _dashed(kind(number).name)
     except ValueError:
         return f"{kind.__name__} {number}"
+
+
+NamedT = TypeVar("NamedT", bound=IntEnum)
+
+
+def _named(names: Mapping[str, NamedT], text: str) -> NamedT | None:
+    """What is named, in any of Kafka's spellings: DescribeConfigs, DESCRIBE_CONFIGS."""
+    bare = _bare(text)
+    return next((each for name, each in names.items() if _bare(name) == bare), None)
+
+
+def _bare(name: str) -> str:
+    return _dashed(name).replace("-", "")
 
 
 def _dashed(name: str) -> str:

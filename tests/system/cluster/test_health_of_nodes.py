@@ -13,8 +13,10 @@ from typing import Any
 import pytest
 
 from kwire.testing.cluster import Cluster, Node, free_ports, wait_for
+from tests.support.metrics import scrape
 
 pytest.importorskip("uvicorn")
+pytest.importorskip("prometheus_client")
 
 WAIT_S = 60.0
 
@@ -56,3 +58,32 @@ def test_a_broker_without_a_controller_is_not_ready(tmp_path: Path) -> None:
         controller.start()
         controller.wait_ready()
         wait_for(lambda: asked(broker, "/health/ready") == up, "the broker is ready again", WAIT_S)
+
+
+def test_a_node_that_waits_for_the_others_lives_and_is_not_ready(tmp_path: Path) -> None:
+    """An orchestrator that got no answer while a quorum was missing ended the nodes one by one."""
+    with Cluster(tmp_path) as nodes:
+        for node, port in zip(nodes, free_ports(3)):
+            node.settings["http.listeners"] = f"http://127.0.0.1:{port}"
+        first = nodes[1]
+        first.start()
+        wait_for(lambda: _answers(first), "HTTP is answered", WAIT_S)
+        assert asked(first, "/health/live") == (200, {"status": "up", "reasons": []})
+        status, told = asked(first, "/health/ready")
+        assert (status, told["status"]) == (503, "down")
+        assert "node 1: no active controller is known" in told["reasons"]
+        url = f"{first.settings['http.listeners']}/metrics"
+        assert scrape(url).value("kafka_server_kafkaserver_brokerstate") < 3
+        for other in (nodes[2], nodes[3]):
+            other.start()
+        for node in nodes:
+            node.wait_ready()
+        up = (200, {"status": "up", "reasons": []})
+        wait_for(lambda: asked(first, "/health/ready") == up, "it is ready", WAIT_S)
+
+
+def _answers(node: Node) -> bool:
+    try:
+        return asked(node, "/health/live")[0] == 200
+    except ConnectionRefusedError:  # it has no address yet
+        return False

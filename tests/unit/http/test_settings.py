@@ -80,8 +80,6 @@ def test_beyond_loopback_when_told_so() -> None:
     ("setting", "value", "named"),
     [
         ("http_listener_http_serves", "health,heatlh", "expected some of"),
-        ("http_listener_http_serves", "console", "not built yet"),
-        ("http_serves", "console", "not built yet"),
         ("http_listener_other_serves", "health", "NAME one of http.listeners (http)"),
         ("http_listener_http_servs", "health", "NAME one of http.listeners (http)"),
     ],
@@ -131,3 +129,14 @@ def test_callers_that_cannot_log_in_anywhere_are_one_line() -> None:
 
 def test_an_unknown_purpose_for_all_is_refused_as_kafka_refuses_lists() -> None:
     assert "http.serves" in refusal(http_serves="nonsense")
+
+
+def test_a_purpose_that_is_not_built_yet_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    """All five may stand in a configuration, and what names one alone serves nothing else."""
+    found = settings(
+        http_listeners="a=http://127.0.0.1:1,b=http://127.0.0.1:2",
+        http_listener_a_serves="metrics,health,registry,rest,console",
+        http_listener_b_serves="console",
+    ).listeners
+    assert [one.serves for one in found] == [BUILT, ()]
+    assert "http.listener.a.serves: console is not built yet, and not served" in caplog.messages

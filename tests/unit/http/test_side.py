@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import pytest
 
 from kwire.config.broker_config import BrokerConfig
 from kwire.http import side as side_module
+from kwire.http.link import BrokerLink
 from kwire.http.questions import Questions
 from kwire.http.settings import HttpSettings
 from kwire.http.side import HttpSide, State
@@ -91,3 +93,46 @@ def test_a_process_that_cannot_be_killed_does_not_keep_the_broker_from_stopping(
 
     asyncio.run(inner())
     assert killed
+
+
+def test_a_process_that_has_served_is_back_soon_however_often_it_is_killed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The third one in a row was waited for for longer than a second; one that never gets ready
+    is tried less and less often."""
+    monkeypatch.setattr(side_module, "_kill", lambda pid: None)
+    monkeypatch.setattr(side_module, "_has_ended", lambda pid: True)
+
+    async def inner() -> None:
+        loop = asyncio.get_running_loop()
+        config = BrokerConfig.load(overrides={"http.listeners": "http://127.0.0.1:0"})
+        side = HttpSide(
+            loop,
+            BufferPool(),
+            HttpSettings(config),
+            Questions(),
+            bootstrap=lambda name: "127.0.0.1:1",
+        )
+        for is_ready, longest_s in ((True, 0.4), (False, 30.0)):
+            for _ in range(12):
+                side._cancel_timer()
+                side.state = State.STARTED
+                side._started_s = loop.time()
+                link = BrokerLink(loop, BufferPool(), Questions(), hello=bytes, lost=side._lost)
+                link.is_ready = is_ready
+                side._link = link
+                side._lost()
+            assert side._backoff_s == longest_s
+        await side.stop()
+
+    asyncio.run(inner())
+
+
+def test_a_process_that_a_signal_has_stopped_is_seen_at_once() -> None:
+    """It was asked for a sign of life first, and then waited for."""
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        assert not side_module._is_stopped(process.pid, is_silent=True)
+        os.kill(process.pid, signal.SIGSTOP)
+        os.waitid(os.P_PID, process.pid, os.WSTOPPED)
+        assert side_module._is_stopped(process.pid, is_silent=False)
+        process.kill()

@@ -7,8 +7,17 @@ import json
 import pytest
 
 from kwire.metrics import families as catalogue
-from kwire.metrics.blocks import END, LABEL_BYTES_MAX, Block, decoded, encoded, in_blocks, label
-from kwire.metrics.exposition import Exposition
+from kwire.metrics.blocks import (
+    AGE,
+    END,
+    LABEL_BYTES_MAX,
+    Block,
+    decoded,
+    encoded,
+    in_blocks,
+    label,
+)
+from kwire.metrics.exposition import Exposition, without_end
 
 openmetrics = pytest.importorskip("prometheus_client.openmetrics.parser")
 older = pytest.importorskip("prometheus_client.parser")
@@ -97,14 +106,29 @@ def test_the_older_text_has_the_same_samples() -> None:
 
 def test_lag_gets_its_seconds() -> None:
     exposition = Exposition()
-    names = ("kafka_consumergroup_committed_offset", "kafka_consumergroup_lag", END)
+    names = ("kafka_consumergroup_committed_offset", "kafka_consumergroup_lag", AGE, END)
     labels = ("group", "topic", "partition")
-    parsed([Block(labels, names, [("g", "a", "0", 10, 0, 10)])], 100.0, exposition)
-    found = parsed([Block(labels, names, [("g", "a", "0", 10, 20, 30)])], 110.0, exposition)
+    parsed([Block(labels, names, [("g", "a", "0", 10, 0, None, 10)])], 100.0, exposition)
+    found = parsed([Block(labels, names, [("g", "a", "0", 10, 20, 0.5, 30)])], 110.0, exposition)
     assert found["kafka_consumergroup_lag"].samples[0].value == 20
     assert found["kafka_consumergroup_lag_seconds"].samples[0].value == 10
-    unknown = parsed([Block(labels, names, [("g", "b", "0", 10, None, None)])], 110.0, exposition)
+    elsewhere = Block(labels, names, [("g", "b", "0", 10, None, None, None)])
+    unknown = parsed([elsewhere], 110.0, exposition)
     assert unknown["kafka_consumergroup_lag"].samples == []
+    assert list(without_end([elsewhere])) == [("b", "0")]
+    text = exposition.text([elsewhere], 111.0, as_openmetrics=True, ends={("b", "0"): 14})
+    assert 'kafka_consumergroup_lag{group="g",topic="b",partition="0"} 4\n' in text
+    of_share = Block(labels, names, [("s", "b", "0", None, None, None, None)])
+    assert list(without_end([of_share])) == []
+    assert 'group="s"' not in exposition.text([of_share], 112.0, as_openmetrics=True)
+
+
+def test_lag_that_was_there_before_the_first_scrape_has_seconds() -> None:
+    """Who scraped once, or asked after a restart, was told of no time at all."""
+    names = ("kafka_consumergroup_committed_offset", "kafka_consumergroup_lag", AGE, END)
+    block = Block(("group", "topic", "partition"), names, [("g", "a", "0", 10, 20, 7.5, 30)])
+    found = parsed([block], 100.0, Exposition())
+    assert found["kafka_consumergroup_lag_seconds"].samples[0].value == 7.5
 
 
 def test_disks_of_log_directories_are_told_of_and_a_lost_one_is_left_out(tmp_path) -> None:  # type: ignore[no-untyped-def]

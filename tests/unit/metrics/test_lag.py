@@ -24,8 +24,11 @@ def test_what_was_there_before_the_first_reading_is_at_least_as_old() -> None:
     history = LagHistory()
     assert history.seconds("orders", "0", 5, 10.0) is None
     history.saw("orders", "0", 100, 10.0)
-    assert history.seconds("orders", "0", 5, 10.0) is None, "nothing is known of when it came"
+    assert history.seconds("orders", "0", 5, 10.0) == 0, "at the first scrape, too, it is told"
     assert history.seconds("orders", "0", 5, 40.0) == 30
+    assert history.seconds("orders", "0", 5, 40.0, 20.0) == 30
+    assert history.seconds("orders", "0", 5, 40.0, 300.0) == 300, "no record is younger"
+    assert history.seconds("orders", "0", 100, 40.0, 300.0) == 0
 
 
 def test_an_end_that_stands_still_is_one_point() -> None:

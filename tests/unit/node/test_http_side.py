@@ -41,6 +41,13 @@ def test_no_listeners_by_default_are_none_where_told_so() -> None:
     assert made(**{"http.listeners": ""}) is None
 
 
+@pytest.mark.parametrize("by_default", [True, False])
+def test_what_would_be_served_is_not_looked_at_where_http_is_turned_off(by_default: bool) -> None:
+    """As by `--no-http` beside a configuration that names its listeners."""
+    turned_off = {"http.listeners": "", "http.listener.probes.serves": "health"}
+    assert made(by_default, **turned_off) is None
+
+
 def test_without_what_it_needs_there_is_a_line_and_no_http(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -25,6 +25,7 @@ from kwire.schemas.registry.requests import (
     schema_request,
     version_number,
 )
+from kwire.schemas.registry.scopes import Mode
 from tests.support.schema_log import SchemaLog, shown_state
 
 pytest.importorskip("avro")
@@ -208,7 +209,9 @@ def test_what_others_refer_to_stays(log: SchemaLog) -> None:
     )
     reference = {"name": "Inner", "subject": T, "version": -1}
     answer = log.register(S, outer, references=[reference])  # type: ignore[list-item]
-    assert answer["references"] == [{**reference, "version": 1}]
+    kept = log.registry.state.version(S, 1)
+    assert kept is not None
+    assert [one.as_json() for one in kept.references] == [{**reference, "version": 1}]
     assert queries.referenced_by(log.registry, T, 1, deleted=False) == [answer["id"]]
     assert refused(lambda: delete(log, T, 1)) == (42206, 422)
     assert refused(lambda: delete(log, T)) == (42206, 422)
@@ -349,6 +352,25 @@ def test_bodies_of_schemas_are_checked(body: object, code: int) -> None:
 )
 def test_other_values_are_checked(action: Callable[[], object], code: int) -> None:
     assert refused(action)[0] == code
+
+
+def test_an_answer_has_the_schema_where_it_may_be_another_than_was_sent(log: SchemaLog) -> None:
+    plain = log.register(S, A)
+    assert list(plain) == ["id", "version", "guid"]
+    assert list(log.register(S, A)) == ["id", "version", "guid"]
+    filled = log.register(S, "", metadata={"properties": {"a": "1"}})
+    assert json.loads(str(filled["schema"])) == json.loads(A)
+    set_level(log, "NONE", T, defaultMetadata={"properties": {"b": "2"}})
+    answer = log.register(T, A)
+    assert answer["metadata"] == {"properties": {"b": "2"}}
+    assert json.loads(str(answer["schema"])) == json.loads(A)
+
+
+def test_levels_and_modes_are_read_in_any_case() -> None:
+    assert config_request({"compatibility": "full_transitive"}) == {
+        "compatibilityLevel": "FULL_TRANSITIVE"
+    }
+    assert mode_request({"mode": "readonly"}) is Mode.READONLY
 
 
 def test_an_invalid_schema_is_refused_and_an_empty_one(log: SchemaLog) -> None:

@@ -174,6 +174,7 @@ CASES: list[tuple[Message, Message, Change | None]] = [
                     ]
                 )
             ]
+            * 2
         ),
         Change(
             "acl_change", ["delete ALLOW User:a from 10.0.0.1 99 on CLUSTER LITERAL kafka-cluster"]

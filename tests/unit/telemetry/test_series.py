@@ -152,6 +152,76 @@ def test_it_is_written_as_prometheus_reads_it() -> None:
         assert {dict(labels).get("x") for _, labels in read.values} == {'q"\\\n', None}
 
 
+def readable(found: AllSeries) -> None:
+    """By the parsers of the library, in both forms."""
+    for as_openmetrics in (True, False):
+        text = "".join(client_text(found.families(), as_openmetrics=as_openmetrics))
+        parse(text + "# EOF\n" * as_openmetrics, as_openmetrics=as_openmetrics)
+
+
+@pytest.mark.parametrize(
+    "pushed",
+    [
+        otlp.histogram("h", otlp.histogram_point([1, 2, 3], [-0.5, 1.0], 4.5)),
+        otlp.histogram("h", otlp.histogram_point([1, 2], [1.0], -4.5)),
+        otlp.histogram("h", otlp.summary_point({0.5: -3.0}, 12, 60.0), kind=11),
+        otlp.histogram("h", otlp.summary_point({0.5: 3.0}, 12, -60.0), kind=11),
+    ],
+)
+def test_a_distribution_below_zero_does_not_cost_the_answer(pushed: bytes) -> None:
+    """OpenMetrics has no such sums and quantiles: its readers refused every scrape."""
+    found = AllSeries()
+    found.add(push(pushed, otlp.gauge("a", otlp.point(1))))
+    readable(found)
+    assert (list(values(found)), found.left_out) == (["client_a"], 1)
+
+
+@pytest.mark.parametrize(
+    "pushed",
+    [
+        (otlp.total("a.total", otlp.point(1)), otlp.total("a.total.total", otlp.point(1))),
+        (otlp.total("a", otlp.point(1)), otlp.total("a.created", otlp.point(1))),
+        (otlp.total("a", otlp.point(1)), otlp.gauge("a.created", otlp.point(1))),
+        (
+            otlp.histogram("a", otlp.histogram_point([1, 2], [1.0])),
+            otlp.total("a.count", otlp.point(1)),
+            otlp.total("a.sum", otlp.point(1)),
+            otlp.total("a", otlp.point(1)),
+            otlp.total("a.created", otlp.point(1)),
+        ),
+        (
+            otlp.histogram("a", otlp.summary_point({0.5: 3.0}, 2, 6.0), kind=11),
+            otlp.total("a.created", otlp.point(1)),
+        ),
+    ],
+    ids=range(5),
+)
+def test_names_that_openmetrics_keeps_for_others_do_not_cost_the_answer(
+    pushed: tuple[bytes, ...],
+) -> None:
+    """A counter is told without its suffix there, and has a `_created` beside it."""
+    for order in (pushed, pushed[::-1]):
+        found = AllSeries()
+        found.add(push(*order))
+        readable(found)
+        assert (len(values(found)), found.left_out) == (len(pushed), 0)
+
+
+def test_the_begin_of_a_histogram_is_nobody_else_s() -> None:
+    one = otlp.histogram("a", otlp.histogram_point([1], []))
+    others = (
+        otlp.gauge("a.created", otlp.point(1)),
+        otlp.histogram("a.created", otlp.summary_point({0.5: 3.0}, 2, 6.0), kind=11),
+        otlp.histogram("a.count", otlp.histogram_point([1], [])),
+    )
+    for other in others:
+        for both in ((one, other), (other, one)):
+            found = AllSeries()
+            found.add(push(*both))
+            readable(found)
+            assert found.left_out == 1
+
+
 def test_what_cannot_be_read_is_counted() -> None:
     found = AllSeries()
     found.add(push(payload=b"garbage"))

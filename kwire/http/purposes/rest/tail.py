@@ -87,17 +87,20 @@ async def _names(cluster: Cluster, asked: Tail) -> list[Name]:
 
 
 async def _positions(cluster: Cluster, asked: Tail, names: Sequence[Name]) -> dict[Name, int]:
-    if asked.offset is not None and asked.last_event_id is None:
-        return dict.fromkeys(names, asked.offset)
     offsets = Offsets(cluster)
-    positions = await offsets.at(names, EARLIEST if asked.begin == "beginning" else LATEST)
+    if asked.last_event_id is None and asked.offset is None:
+        return await offsets.at(names, EARLIEST if asked.begin == "beginning" else LATEST)
+    first = await offsets.at(names, EARLIEST)
     if asked.last_event_id is not None:
-        # A partition that the id does not know is new: all of it came since.
+        # A partition that the id does not know is new: all of it came since. Of one that has
+        # lost messages meanwhile, those that are left are what came.
         known = _read(asked.last_event_id)
-        new = [name for name in names if name[1] not in known]
-        positions = await offsets.at(new, EARLIEST) if new else {}
-        positions |= {name: known[name[1]] for name in names if name[1] in known}
-    return positions
+        return {name: max(first[name], known.get(name[1], 0)) for name in names}
+    ((name, last),) = (await offsets.at(names, LATEST)).items()
+    if not first[name] <= (asked.offset or 0) <= last:
+        message = f"offset {asked.offset} is out of range: {first[name]} to {last} can be read"
+        raise Problem(416, "offset_out_of_range", message, parameter="offset")
+    return {name: asked.offset or 0}
 
 
 def _read(text: str) -> dict[int, int]:
@@ -199,6 +202,6 @@ ROUTES: list[AnyRoute] = [
         headers={"last_event_id": LAST_EVENT_ID},
         body=Nothing,
         answers={200: Answered(None, "Events, until the client leaves.", EVENTS)},
-        refusals=(404,),
+        refusals=(404, 416),
     ),
 ]
