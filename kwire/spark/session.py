@@ -176,16 +176,9 @@ def open_session(
     _say_nothing_of_accumulators(spark.sparkContext)
     if sends:
         _check_tasks_run_once(spark.sparkContext)
-    if needs_kafka:
-        source = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
-        _check_class(spark, "the Kafka connector", source, kafka_package)
+    _check_classes(spark, needs_kafka, needs_delta, needs_avro)
     if needs_delta:
-        _check_class(spark, "Delta", "org.apache.spark.sql.delta.DeltaLog", delta_package)
         spark = _with_delta(spark, settings)
-    if needs_avro:
-        _check_class(
-            spark, "spark-avro", "org.apache.spark.sql.avro.AvroDataToCatalyst", avro_package
-        )
     if "spark.log.level" not in settings:
         spark.sparkContext.setLogLevel("ERROR")
     return spark
@@ -327,6 +320,17 @@ def lost_jvm() -> str | None:
         how = f"was ended by signal {-status}"
         return f"Spark's JVM {how}{', as a system short of memory does' if status == -9 else ''}"
     return f"Spark's JVM ended with status {status}"
+
+
+def _check_classes(spark: Any, needs_kafka: bool, needs_delta: bool, needs_avro: bool) -> None:
+    sql = "org.apache.spark.sql"
+    if needs_kafka:
+        source = f"{sql}.kafka010.KafkaSourceProvider"
+        _check_class(spark, "the Kafka connector", source, kafka_package)
+    if needs_delta:
+        _check_class(spark, "Delta", f"{sql}.delta.DeltaLog", delta_package)
+    if needs_avro:
+        _check_class(spark, "spark-avro", f"{sql}.avro.AvroDataToCatalyst", avro_package)
 
 
 def _check_class(spark: Any, what: str, name: str, package: Callable[[str], str]) -> None:
