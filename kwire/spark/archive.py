@@ -53,6 +53,7 @@ from kwire.spark.job import (
 from kwire.spark.lake_files import check_folder, is_local, open_lake_files
 from kwire.spark.latest import Changes, LatestTable, add_latest_option, changes_of
 from kwire.spark.maintenance import add_maintenance_options, check_maintenance, maintain
+from kwire.spark.registry import check_registry
 from kwire.spark.session import open_session
 from kwire.spark.topic_source import (
     Ranges,
@@ -98,6 +99,7 @@ def check(options: argparse.Namespace) -> None:
         lake.refuse_old(files, options.lake, "--lake")
         if lake.has_log(files, ""):
             raise UsageError(f"--lake {options.lake}: is a table itself, no folder of tables")
+        lake.table_folders(files)  # a file may be where a table should
     check_decoding(options)
     check_maintenance(options)
     if options.maintain_only:
@@ -458,6 +460,8 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[int, dict[str,
         raise UsageError(f"--topics {missing[0]}: not found at {options.bootstrap}")
     if options.pattern and not found:
         progress.say(f"no topic matches --pattern {options.pattern}")
+    if options.registry:
+        check_registry(options.registry, options.retry_seconds, progress.say, progress.wait)
     needs_avro = "avro" in (options.decode, options.decode_key)
     spark = open_session(
         options, "archive", needs_kafka=True, needs_delta=True, needs_avro=needs_avro

@@ -98,6 +98,7 @@ class Conversion:
         table = DeltaTable(self.spark, lake.table_path(self.files.root, kind, topic))
         folder = lake.folder_of(kind, topic)
         if lake.has_log(self.files, folder):
+            check_converted(table, kind, topic, topic_id)
             return
         for file in files:
             self.files.move(file.path, f"{folder}/{inner_path(file)}")
@@ -119,6 +120,20 @@ class Conversion:
         for folder in (STATES, COMMITS):
             names = sorted(self.files.names(folder), reverse=True)
             self.files.delete(f"{folder}/{name}" for name in names)
+
+
+def check_converted(table: lake.Stateful, kind: str, topic: str, topic_id: str) -> None:
+    """UsageError where a table that is there is none of a conversion: with the old log the records
+    would be gone."""
+    own = lake.read_state(table).properties
+    wanted = {
+        lake.FORMAT_PROPERTY: lake.FORMAT,
+        lake.KIND_PROPERTY: kind,
+        lake.TOPIC_PROPERTY: topic,
+        lake.TOPIC_ID_PROPERTY: topic_id,
+    }
+    if any(own.get(name) != value for name, value in wanted.items()):
+        raise UsageError(f"--lake: {table.path} is another table, in the way of {topic}'s; move it")
 
 
 def inner_path(file: DataFile) -> str:

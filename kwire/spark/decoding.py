@@ -15,6 +15,7 @@ import argparse
 import importlib.util
 import os
 import pathlib
+import re
 import urllib.parse
 from collections.abc import Callable, Collection, Iterator
 from typing import Any, NamedTuple
@@ -39,6 +40,13 @@ ID_MAX = 0x7FFFFFFF
 # What a folder's schemas end with, and what a registry calls them, by the option.
 SUFFIXES = {"avro": ".avsc", "json": ".json", "protobuf": ".proto"}
 KINDS = {"avro": AVRO, "json": JSON, "protobuf": PROTOBUF}
+# Files that are asked for: others, as 07.avsc, never are.
+_SCHEMA_FILES = {
+    form: re.compile(rf"(0|[1-9][0-9]{{0,9}}){re.escape(suffix)}\Z")
+    for form, suffix in SUFFIXES.items()
+}
+# What a text that is no schema of its format raises.
+UNUSABLE = (AvroError, ValueError, TypeError, RecursionError)
 # What the check adds to a batch, for the value and for the key: id of the schema, name of the
 # message (Protobuf), JSON text (all but Avro).
 ID, MESSAGE, TEXT = "SchemaId", "Message", "Text"
@@ -73,16 +81,17 @@ def check_decoding(options: argparse.Namespace) -> None:
                 raise UsageError(f"{option} {form} needs --registry or --schemas")
     if options.flatten and not has_schemas:
         raise UsageError("--flatten needs --decode with --registry or --schemas")
+    if "protobuf" in wanted and importlib.util.find_spec("google.protobuf") is None:
+        raise UsageError('protobuf is not installed: pip install "kwire[spark,schemas]"')
     if options.schemas:
         _check_schemas(options.schemas, wanted)
     if options.registry:
         _check_url(options.registry)
-    if "protobuf" in wanted and importlib.util.find_spec("google.protobuf") is None:
-        raise UsageError('protobuf is not installed: pip install "kwire[spark,schemas]"')
 
 
 def _check_schemas(folder: str, forms: Collection[str]) -> None:
-    """UsageError for a folder without any schema of a form: every value would be a dead letter."""
+    """UsageError for a folder without any schema of a form, and for one that is none: all of its
+    values would be dead letters."""
     try:
         names = os.listdir(folder)
     except (FileNotFoundError, NotADirectoryError):
@@ -90,9 +99,23 @@ def _check_schemas(folder: str, forms: Collection[str]) -> None:
     except OSError as error:
         raise UsageError(f"--schemas {folder}: {error.strerror}") from None
     for form in sorted(forms):
-        parts = map(os.path.splitext, names)
-        if not any(stem.isdigit() and suffix == SUFFIXES[form] for stem, suffix in parts):
+        found = sorted(int(name[1]) for text in names if (name := _SCHEMA_FILES[form].match(text)))
+        if not found:
             raise UsageError(f"--schemas {folder}: no schema there is called ID{SUFFIXES[form]}")
+        for schema_id in found:
+            _check_schema(pathlib.Path(folder) / f"{schema_id}{SUFFIXES[form]}", schema_id, form)
+
+
+def _check_schema(path: pathlib.Path, schema_id: int, form: str) -> None:
+    """UsageError for a file that is no schema of the form."""
+    try:
+        _COMPILERS[form](schema_id, Schema(path.read_text(encoding="utf-8")))
+    except OSError as error:
+        raise UsageError(f"--schemas {path}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise UsageError(f"--schemas {path}: no UTF-8 at byte {error.start}") from None
+    except UNUSABLE as error:
+        raise UsageError(f"--schemas {path}: {' '.join(str(error).split())[:300]}") from None
 
 
 def _check_url(url: str) -> None:
@@ -178,7 +201,7 @@ class Checker:
 
     def __init__(self, form: str, registry: str | None, folder: str | None) -> None:
         self._schemas = Schemas(form, registry, folder)
-        self._compile = {"avro": _avro, "json": _json, "protobuf": _protobuf}[form]
+        self._compile = _COMPILERS[form]
         self._checks: dict[int, Check | str] = {}
 
     def check(self, value: bytes) -> Checked:
@@ -199,7 +222,7 @@ class Checker:
             return self._compile(schema_id, self._schemas.get(schema_id))
         except UnknownSchema as error:
             return str(error)
-        except (AvroError, ValueError, TypeError, RecursionError) as error:
+        except UNUSABLE as error:
             return f"schema {schema_id}: {error}"
 
 
@@ -242,6 +265,13 @@ def _protobuf(schema_id: int, schema: Schema) -> Check:
             raise Undecodable(f"no Protobuf of schema {schema_id}: {error}") from None
 
     return check
+
+
+_COMPILERS: dict[str, Callable[[int, Schema], Check]] = {
+    "avro": _avro,
+    "json": _json,
+    "protobuf": _protobuf,
+}
 
 
 class Decoding(NamedTuple):

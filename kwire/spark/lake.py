@@ -241,7 +241,9 @@ class Archive:
 
     def newest(self, topic: str) -> ReadTable:
         """The table of the newest record of each key."""
-        return ReadTable(self, table_path(self.root, LATEST, topic), topic)
+        table = ReadTable(self, table_path(self.root, LATEST, topic), topic)
+        check_own(table.table.path, table.state, LATEST, topic)
+        return table
 
 
 class ReadTable:
@@ -311,9 +313,10 @@ class ReadTable:
         if self._dead is None:
             return None
         table = DeltaTable(self._spark, table_path(self._dead, DEAD_LETTERS, self.topic))
-        newest = read_state(table).version
+        state = read_state(table)
+        check_own(table.path, state, DEAD_LETTERS, self.topic)
         if self._as_of is None:
-            return table, newest
+            return table, state.version
         try:
             version = table.version_at(self.table.timestamp_ms(self.state.version))
         except UsageError:  # there were none yet
@@ -385,6 +388,17 @@ def read_state(table: Stateful, version: int | None = None) -> TableState:
     if state is None:
         raise UsageError(f"{table.path}: no Delta table there")
     return state
+
+
+def check_own(path: str, state: TableState, kind: str, topic: str) -> None:
+    """UsageError where a table is not the one that its folder's name says."""
+    own = state.properties
+    if own.get(FORMAT_PROPERTY) != FORMAT:
+        raise UsageError(f"--lake: {path} is a table of another program")
+    if own.get(TOPIC_PROPERTY) != topic:
+        raise UsageError(f"--lake: {path} is the table of topic {own.get(TOPIC_PROPERTY)}")
+    if own.get(KIND_PROPERTY) != kind:
+        raise UsageError(f"--lake: {path} is another table of topic {topic}")
 
 
 def offsets_of(state: TableState) -> dict[int, int]:

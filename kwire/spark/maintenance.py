@@ -75,6 +75,9 @@ def maintain(spark: Any, options: argparse.Namespace, progress: Progress) -> dic
     ]
     tables = [table for _, _, table in found]
     states = [lake.read_state(checked(table)) for table in tables]
+    for (kind, topic, table), state in zip(found, states):
+        # What is another's is not joined, and nothing of it removed.
+        lake.check_own(table.path, state, kind, topic)
     if expires:
         # The newest record of a key has no age; and what waits to become one is kept.
         merged = {

@@ -16,11 +16,15 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from http.client import HTTPException
+from collections.abc import Callable
+from http.client import HTTPException, IncompleteRead, InvalidURL
 from typing import Any, NamedTuple
+
+from kwire.spark.usage import JobError, UsageError
 
 TIMEOUT_S = 15.0
 ANSWER_BYTES_MAX = 16 << 20
+PAUSE_S = 1.0
 PIECE_BYTES = 64 << 10
 REFERENCES_MAX = 1000
 AVRO, JSON, PROTOBUF = "AVRO", "JSON", "PROTOBUF"
@@ -65,6 +69,37 @@ class Registry:
         if at:
             token = base64.b64encode(urllib.parse.unquote(user).encode()).decode()
             self._headers["Authorization"] = f"Basic {token}"
+
+    def unreached(self) -> str | None:
+        """Why no connection to it comes about, None where one does. Raises UsageError for a page
+        of something else, and where it does not know who asks.
+
+        Asks for a schema that is none; what it says of that is all the same."""
+        request = urllib.request.Request(f"{self._base}/schemas/ids/0", headers=self._headers)
+        try:
+            with urllib.request.urlopen(request, timeout=self._timeout_s) as response:
+                found = self._body(response, request.full_url)
+        except urllib.error.HTTPError as error:
+            with error:
+                if error.code == 401:
+                    raise UsageError(
+                        f"--registry {self._base}: status 401: it asks for user and password, "
+                        "which may stand in the URL"
+                    ) from None
+            return None
+        except urllib.error.URLError as error:
+            return f"--registry {self._base}: {error.reason}"
+        except (ValueError, InvalidURL) as error:
+            raise UsageError(f"--registry {self._base}: {error}") from None
+        except (SchemaUnavailable, OSError, HTTPException):
+            return None  # it may have a bad moment
+        try:
+            json.loads(found)
+        except (ValueError, RecursionError):
+            raise UsageError(
+                f"--registry {self._base}: no schema registry: what it answers is no JSON"
+            ) from None
+        return None
 
     def schema(self, schema_id: int) -> Schema:
         """The schema with its references; raises UnknownSchema and SchemaUnavailable."""
@@ -146,6 +181,8 @@ class Registry:
                 raise SchemaUnavailable(f"{url}: more than {ANSWER_BYTES_MAX >> 20} MB")
             if time.monotonic() > deadline_s:
                 raise SchemaUnavailable(f"{url}: not all of the answer in {self._timeout_s:g} s")
+        if response.length:  # said to be longer
+            raise IncompleteRead(b"", response.length)
         return b"".join(pieces)
 
     def _is_own(self, error: urllib.error.HTTPError, url: str) -> bool:
@@ -155,3 +192,19 @@ class Registry:
         except (OSError, ValueError, HTTPException, RecursionError):
             return False
         return isinstance(answer, dict) and answer.get("error_code") in _NOT_FOUND
+
+
+def check_registry(
+    url: str, patience_s: float, say: Callable[[str], None], wait: Callable[[float], None]
+) -> None:
+    """Look whether there is a registry, before any work. Raises UsageError for something else,
+    JobError where none can be reached within the patience."""
+    deadline_s = time.monotonic() + patience_s
+    registry, is_told = Registry(url), False
+    while (trouble := registry.unreached()) is not None:
+        if time.monotonic() + PAUSE_S > deadline_s:
+            raise JobError(trouble)
+        if not is_told:
+            say(f"{trouble}; trying again for {patience_s:g} s")
+        is_told = True
+        wait(PAUSE_S)

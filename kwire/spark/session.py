@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from kwire.spark.java_errors import has_class
@@ -30,8 +30,9 @@ AVRO = "org.apache.spark:spark-avro_2.13"
 KAFKA_JAR = "spark-sql-kafka-0-10"
 DELTA_JAR = "delta-spark"
 AVRO_JAR = "spark-avro"
+EXTENSIONS = "spark.sql.extensions"
 DELTA_SETTINGS = {
-    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    EXTENSIONS: "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     # So many partitions' offsets go into a version's checksum file; by default a hundred.
     "spark.databricks.delta.setTransactionsInCrc.maxAllowed": "1000",
@@ -58,6 +59,8 @@ READY = b"\0ready\0"
 JVM_END_S = 5.0
 CANCEL_S = 3.0
 OUT_OF_MEMORY_STATUS = 52
+# The session beside one that was begun without Delta (`_with_delta`).
+_beside: Any = None
 QUERY_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 
@@ -70,6 +73,15 @@ def connector_version(spark_version: str) -> str:
     """
     major, minor = spark_version.split(".")[:2]
     return f"{major}.{minor}.0"
+
+
+def kafka_package(spark_version: str) -> str:
+    """The connector's package for a Spark.
+
+    >>> kafka_package("4.2.1")
+    'org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0'
+    """
+    return f"{CONNECTOR}:{connector_version(spark_version)}"
 
 
 def delta_package(spark_version: str) -> str:
@@ -114,7 +126,8 @@ def open_session(
 ) -> Any:
     """A SparkSession for this job. `sends`: its tasks send records and must not be repeated.
 
-    Raises UsageError where Delta or spark-avro is needed and a session of others is without it.
+    Raises UsageError where the connector, Delta or spark-avro is needed and a session of others is
+    without it, and where that one would repeat tasks that must not be.
     """
     settings = {
         "spark.sql.session.timeZone": "UTC",
@@ -161,12 +174,11 @@ def open_session(
     with _own_signals(), heard:
         spark = builder.getOrCreate()
     _say_nothing_of_accumulators(spark.sparkContext)
+    if sends:
+        _check_tasks_run_once(spark.sparkContext)
+    _check_classes(spark, needs_kafka, needs_delta, needs_avro)
     if needs_delta:
-        _check_class(spark, "Delta", "org.apache.spark.sql.delta.DeltaLog", delta_package)
-    if needs_avro:
-        _check_class(
-            spark, "spark-avro", "org.apache.spark.sql.avro.AvroDataToCatalyst", avro_package
-        )
+        spark = _with_delta(spark, settings)
     if "spark.log.level" not in settings:
         spark.sparkContext.setLogLevel("ERROR")
     return spark
@@ -310,6 +322,17 @@ def lost_jvm() -> str | None:
     return f"Spark's JVM ended with status {status}"
 
 
+def _check_classes(spark: Any, needs_kafka: bool, needs_delta: bool, needs_avro: bool) -> None:
+    sql = "org.apache.spark.sql"
+    if needs_kafka:
+        source = f"{sql}.kafka010.KafkaSourceProvider"
+        _check_class(spark, "the Kafka connector", source, kafka_package)
+    if needs_delta:
+        _check_class(spark, "Delta", f"{sql}.delta.DeltaLog", delta_package)
+    if needs_avro:
+        _check_class(spark, "spark-avro", f"{sql}.avro.AvroDataToCatalyst", avro_package)
+
+
 def _check_class(spark: Any, what: str, name: str, package: Callable[[str], str]) -> None:
     """UsageError where Spark lacks a class or cannot load it: under spark-submit packages are its
     own matter."""
@@ -318,6 +341,47 @@ def _check_class(spark: Any, what: str, name: str, package: Callable[[str], str]
         from pyspark import __version__
 
         raise UsageError(f"{what} is not there: --packages {package(__version__)}")
+
+
+def _check_tasks_run_once(context: Any) -> None:
+    """UsageError where a context that others have begun repeats tasks; a local one's runs each
+    once, whatever it is told."""
+    if context.master.startswith("local"):
+        return
+    conf = context.getConf()
+    for name, wanted, default in (
+        ("spark.task.maxFailures", "1", "4"),
+        ("spark.speculation", "false", "false"),
+    ):
+        if conf.get(name, default) != wanted:
+            raise UsageError(
+                f"{name} is not {wanted} here: this job's tasks must not run twice; "
+                "begin the session with it"
+            )
+
+
+def _with_delta(spark: Any, settings: Mapping[str, str]) -> Any:
+    """The session, where it has Delta's extension; else one beside it that has.
+
+    A session gets its extensions when it begins. One that another job of this process has begun, or
+    a notebook, may be without: OPTIMIZE and VACUUM fail there, and of a table that has deletion
+    vectors deleted rows are read."""
+    global _beside
+    known = [name for name in (spark.conf.get(EXTENSIONS, "") or "").split(",") if name]
+    if DELTA_SETTINGS[EXTENSIONS] in known:
+        return spark
+    context = spark.sparkContext
+    if _beside is None or _beside.sparkContext is not context:
+        java = context._jsc.sc()
+        java.conf().set(EXTENSIONS, ",".join([*known, DELTA_SETTINGS[EXTENSIONS]]))
+        made = type(spark)._get_j_spark_session_class(spark._jvm)(java, {})
+        _beside = type(spark)(context, made, dict(settings))
+    else:
+        type(spark)(context, _beside._jsparkSession, dict(settings))
+    # Delta asks which session is at work.
+    sessions = type(spark)._get_j_spark_session_class(spark._jvm)
+    sessions.setActiveSession(_beside._jsparkSession)
+    return _beside
 
 
 def _own_settings(
@@ -356,7 +420,7 @@ def _own_settings(
         from pyspark import __version__
 
         known = {
-            KAFKA_JAR: f"{CONNECTOR}:{connector_version(__version__)}",
+            KAFKA_JAR: kafka_package(__version__),
             DELTA_JAR: delta_package(__version__),
             AVRO_JAR: avro_package(__version__),
         }

@@ -127,11 +127,7 @@ class SessionTables:
     def _check(self, table: Table, state: TableState, kind: str, topic_id: str) -> None:
         """Whether a table is the archive of this topic, and will not forget what was archived."""
         own = state.properties
-        if own.get(lake.FORMAT_PROPERTY) != lake.FORMAT:
-            raise UsageError(f"--lake: {table.path} is a table of another program")
-        if own.get(lake.TOPIC_PROPERTY) != self.topic or own.get(lake.KIND_PROPERTY) != kind:
-            other = own.get(lake.TOPIC_PROPERTY)
-            raise UsageError(f"--lake: {table.path} is the table of topic {other}")
+        lake.check_own(table.path, state, kind, self.topic)
         if own.get(lake.TOPIC_ID_PROPERTY) != topic_id:
             raise replaced(self.topic)
         if lake.FORGETTING_PROPERTY in own:

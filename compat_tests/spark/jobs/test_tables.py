@@ -311,6 +311,26 @@ def test_a_conversion_that_is_killed(
         assert sorted(row.offset for row in rows) == list(range(20)), topic
 
 
+def test_another_table_in_the_way_of_a_conversion(
+    run: Run, spark: Any, tmp_path: pathlib.Path
+) -> None:
+    """It was taken for what had been converted, and the old log went."""
+    place = tmp_path / "lake"
+    old_lakes.write_lake(place, {"t": "id"}, partitions=1, batches=2)
+    before = sorted(path.name for path in (place / "_kwire" / "commits").iterdir())
+    spark.range(3).write.format("delta").save(str(place / "topic.t"))
+    refused = run("lake", "convert", "--lake", str(place), "--quiet")
+    assert (refused.status, refused.stderr.count("\n")) == (2, 1), refused.stderr
+    assert f"{place}/topic.t is another table, in the way of t's" in refused.stderr
+    left = [path.name for path in (place / "_kwire" / "commits").iterdir()]
+    assert set(before) <= set(left)
+    (place / "topic.t").rename(tmp_path / "theirs")
+    assert run("lake", "convert", "--lake", str(place), "--quiet").status == 0
+    rows = support.table(spark, str(place), "t").select("offset").collect()
+    rows += support.dead_letters(spark, str(place), "t").select("offset").collect()
+    assert sorted(row.offset for row in rows) == list(range(20))
+
+
 def test_dead_letters_of_an_attempt_that_did_not_end(
     broker: Broker, run: Run, lake: str, spark: Any
 ) -> None:
@@ -376,6 +396,84 @@ def test_versions_of_an_archive_and_tables_of_others(
     none = run("profile", "--source", f"archive:{tmp_path}/numbers", "--quiet")
     assert (none.status, none.stderr.count("\n")) == (2, 1), none.stderr
     assert "no column partition" in none.stderr
+
+
+def test_a_table_that_is_not_the_one_of_its_name(
+    broker: Broker, run: Run, lake: str, spark: Any
+) -> None:
+    """Upkeep took files of another program's table out of it, and records that stood where the dead
+    letters should be were read twice."""
+    at, topic, place = broker.bootstrap, client.create(broker.bootstrap), pathlib.Path(lake)
+    client.send(at, topic, numbered(0, 10, 1))
+    archive = ("archive", "-b", at, "--topics", topic, "--lake", lake, "--once", "--quiet")
+    assert run(*archive, "--decode", "json").status == 0
+    keeping = ("archive", "--lake", lake, "--maintain-only", "--retention-mb", "0", "--quiet")
+    read = ("profile", "--source", f"archive:{lake}", "--topics", topic, "--quiet")
+
+    def refused(words: str, *jobs: tuple[str, ...]) -> None:
+        before = support.commits(lake)
+        for job in jobs:
+            done = run(*job)
+            assert (done.status, done.stderr.count("\n")) == (2, 1), (job, done.stderr)
+            assert words in done.stderr, done.stderr
+        assert support.commits(lake) == before
+
+    theirs = place / "topic.theirs"
+    rows = support.table(spark, lake, topic)
+    rows.write.format("delta").partitionBy("date", "partition").save(str(theirs))
+    refused(f"{theirs} is a table of another program", keeping)
+    shutil.rmtree(theirs)
+    shutil.copytree(place / f"topic.{topic}", theirs)
+    refused(f"{theirs} is the table of topic {topic}", keeping)
+    shutil.rmtree(theirs)
+    dead = place / f"dead_letter.{topic}"
+    shutil.rmtree(dead)
+    shutil.copytree(place / f"topic.{topic}", dead)
+    refused(f"{dead} is another table of topic {topic}", keeping, read)
+
+
+def test_jobs_in_a_session_that_was_begun_without_delta(
+    broker: Broker, run: Run, lake: str, spark: Any, jars: str
+) -> None:
+    """A notebook's, or that of a mirror in this process: VACUUM failed there with an internal error
+    of Spark, and a row that another program had deleted was read."""
+    at, topic = broker.bootstrap, client.create(broker.bootstrap, partitions=2)
+    client.send(at, topic, numbered(0, 40))
+    archive = ["archive", "-b", at, "--topics", topic, "--lake", lake, "--once", "--quiet"]
+    assert run(*archive, "--batch-records", "10").status == 0
+    path = f"{lake}/topic.{topic}"
+    spark.sql(
+        f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('delta.enableDeletionVectors'='true')"
+    )
+    spark.sql(f"DELETE FROM delta.`{path}` WHERE offset = 3")
+    keeping = ["archive", "--lake", lake, "--maintain-only", "--compact", "--files-min", "2"]
+    jobs = [
+        ["profile", "-b", at, "--source", f"topic:{topic}", "--quiet"],
+        ["profile", "--source", f"archive:{lake}", "--quiet"],
+        archive,
+        [*keeping, "--quiet"],
+        ["profile", "-b", at, "--source", f"topic:{topic}", "--quiet"],
+        ["query", f"SELECT offset FROM `{topic}`", "--lake", lake, "--quiet"],
+    ]
+    program = (
+        "import json, sys; from kwire.spark import commands; "
+        "print([commands.main(job) for job in json.loads(sys.argv[1])])"
+    )
+    options = ["--jars", jars, *support.FAST]
+    done = subprocess.run(
+        [sys.executable, "-c", program, json.dumps([[*job, *options] for job in jobs])],
+        cwd=support.ROOT,
+        capture_output=True,
+        text=True,
+        timeout=support.JOB_TIMEOUT_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    told = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    assert [one["status"] for one in told] == [0] * len(jobs), done.stderr
+    assert [one["records"] for one in told[:2]] == [40, 38]
+    assert told[3]["compacted_files"] >= 8
+    assert told[5]["rows"] == 38
 
 
 def test_queries_by_name(

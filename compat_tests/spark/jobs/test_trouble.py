@@ -147,7 +147,10 @@ def test_a_registry_that_goes_away_and_comes_back(
         registry.answers = {"/schemas/ids/1": (200, {"schema": '"int"'})}
         page = b"<html>not now</html>"
         trouble = [(503, {}), (404, page), (200, page), (200, {}), (404, {"error_code": 404})]
-        registry.troubles = iter([None, None, *trouble, None, None, None, (500, {}), *trouble])
+        # The first is asked before any work, whether there is a registry.
+        registry.troubles = iter(
+            [None, None, None, *trouble, None, None, None, (500, {}), *trouble]
+        )
         done = run(*arguments, "--registry", registry.url)
         away = registry.url
     assert done.status == 0, done.stderr

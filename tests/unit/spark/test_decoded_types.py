@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import io
 import json
+import re
 from typing import Any
 
 import pytest
@@ -211,3 +212,41 @@ def test_decoders_that_clash_are_one_line(tmp_path: Any) -> None:
     ):
         with pytest.raises(UsageError, match=reason):
             check_decoding(options(**given))
+
+
+@pytest.mark.parametrize(
+    ("form", "name", "good", "bad"),
+    [
+        ("avro", "avsc", '"int"', ["", "{", '{"type": "record"}', '"Nowhere"', "7", "\ufeff1"]),
+        ("json", "json", "{}", ["", "{", "7", "[]"]),
+        ("protobuf", "proto", "message M {}", ["message {", 'import "b.proto"; message M {}']),
+    ],
+)
+def test_a_file_that_is_no_schema_is_named_before_any_work(
+    tmp_path: Any, form: str, name: str, good: str, bad: list[str]
+) -> None:
+    """All of its values were dead letters."""
+    given = options(decode=form, schemas=str(tmp_path))
+    (tmp_path / f"1.{name}").write_text(good)
+    broken = tmp_path / f"20.{name}"
+    for text in [*bad, "\udcff"]:
+        broken.write_text(text, errors="surrogateescape")
+        with pytest.raises(UsageError, match=re.escape(f"--schemas {broken}: ")) as found:
+            check_decoding(given)
+        assert "\n" not in str(found.value)
+        # As a key's, too; not for another format, for which there is none.
+        keys = options(decode_key=form, schemas=str(tmp_path))
+        with pytest.raises(UsageError, match=re.escape(str(broken))):
+            check_decoding(keys)
+    broken.unlink()
+    broken.mkdir()
+    with pytest.raises(UsageError, match=re.escape(f"--schemas {broken}: ")):
+        check_decoding(given)
+    broken.rmdir()
+    # Files that no id asks for.
+    for other in ("20.txt", f"020.{name}", f"a.{name}", f"\u00b2.{name}", f"-1.{name}"):
+        (tmp_path / other).write_text("{")
+    check_decoding(given)
+    (tmp_path / f"1.{name}").unlink()
+    with pytest.raises(UsageError, match=f"no schema there is called ID.{name}"):
+        check_decoding(given)

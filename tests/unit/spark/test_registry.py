@@ -15,7 +15,8 @@ from kwire.spark import registry
 from kwire.spark.avro import compile_schema, decode
 from kwire.spark.decoding import Checked, Checker, Undecodable
 from kwire.spark.registry import Registry, SchemaUnavailable
-from tests.support.registry import FakeRegistry, running_registry
+from kwire.spark.usage import JobError, UsageError
+from tests.support.registry import NO_SCHEMA, FakeRegistry, Handler, running_registry
 
 
 @pytest.fixture
@@ -169,6 +170,23 @@ def test_an_answer_that_does_not_end(fake: FakeRegistry, monkeypatch: pytest.Mon
         Registry(fake.url, timeout_s=1e9).schema(1)
 
 
+class Cut(Handler):
+    """Ends in the middle of what it has said to be longer."""
+
+    def end_headers(self) -> None:
+        self.send_header("Content-Length", "1000")
+        super().end_headers()
+
+
+def test_an_answer_that_ends_in_the_middle(fake: FakeRegistry) -> None:
+    """It was no answer of a registry, where the connection had only been cut."""
+    fake.RequestHandlerClass = Cut
+    fake.answers = {"/schemas/ids/0": (200, b"{"), "/schemas/ids/1": (200, {"schema": '"int"'})}
+    assert Registry(fake.url).unreached() is None
+    with pytest.raises(SchemaUnavailable, match="IncompleteRead"):
+        Registry(fake.url).schema(1)
+
+
 def test_user_and_password_of_a_registry(fake: FakeRegistry) -> None:
     """They are sent, and stand in no line about the registry."""
     fake.answers = {"/schemas/ids/1": (200, {"schema": '"int"'})}
@@ -208,3 +226,42 @@ def test_a_registry_of_other_formats(fake: FakeRegistry) -> None:
             checker.check(value(number, b"\0"))
     with pytest.raises(SchemaUnavailable, match="holds no schema"):
         protobuf.check(value(4))
+
+
+def test_what_is_no_registry_is_found_before_any_work(fake: FakeRegistry) -> None:
+    """It was found with the first batch, which waited for five minutes."""
+    asked = "/schemas/ids/0"
+    for answer in (NO_SCHEMA, (404, b"<html>"), (200, {"schema": None}), (500, {}), (503, b"")):
+        fake.answers = {asked: answer}
+        assert Registry(fake.url).unreached() is None
+    for answer, words in (
+        ((200, b"<html>welcome</html>"), "no schema registry: what it answers is no JSON"),
+        ((200, b""), "no schema registry"),
+        ((401, {"error_code": 40101}), "asks for user and password"),
+    ):
+        fake.answers = {asked: answer}
+        with pytest.raises(UsageError, match=f"--registry {fake.url}: .*{words}"):
+            Registry(fake.url.replace("://", "://me:secret@")).unreached()
+    for path in ("a b", "\u20ac"):
+        with pytest.raises(UsageError, match="--registry "):
+            Registry(f"{fake.url}/{path}").unreached()
+
+
+def test_a_registry_that_cannot_be_reached_is_waited_for(fake: FakeRegistry) -> None:
+    told: list[str] = []
+    waited: list[float] = []
+    registry.check_registry(fake.url, 0.0, told.append, waited.append)
+    assert (told, waited) == ([], [])
+    away = "http://me:secret@127.0.0.1:1"
+    with pytest.raises(JobError, match=r"--registry http://127\.0\.0\.1:1: .*refused"):
+        registry.check_registry(away, 0.5, told.append, waited.append)
+    assert (told, waited) == ([], [])
+
+    def end_waiting(_: float) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        registry.check_registry(away, 60.0, told.append, end_waiting)
+    assert len(told) == 1
+    assert "trying again for 60 s" in told[0]
+    assert "secret" not in told[0]
