@@ -149,27 +149,28 @@ def with_checksum(frame: Any, ignored: Sequence[str]) -> Any:
     )
 
 
-def figures(frame: Any) -> Any:
-    """A row for each topic, partition and hour: FIGURES."""
+def figures(frame: Any, is_copied: bool = True) -> Any:
+    """A row for each topic, partition and hour: FIGURES. `is_copied`: see `Side`."""
     from pyspark.sql import Window
     from pyspark.sql import functions as f
 
-    order = Window.partitionBy("topic", "partition", "lane").orderBy("position")
     place = f.xxhash64("offset", "hash")
-    return (
+    reordered = f.lit(0)
+    if is_copied:
+        order = Window.partitionBy("topic", "partition", "lane").orderBy("position")
         # One shuffle for both, what is put in order and what is summed.
-        frame.repartition("topic", "partition")
-        .withColumn("before", f.lag("offset").over(order))
-        .groupBy("topic", "partition", "hour")
-        .agg(
-            f.count("*").alias("records"),
-            f.count_distinct("offset").alias("distinct"),
-            f.min("offset").alias("first"),
-            f.max("offset").alias("last"),
-            f.count_if(f.col("offset") < f.col("before")).alias("reordered"),
-            f.sum("size").alias("bytes"),
-            f.sum(place.cast("decimal(38,0)")).cast("string").alias("checksum"),
+        frame = frame.repartition("topic", "partition").withColumn(
+            "before", f.lag("offset").over(order)
         )
+        reordered = f.count_if(f.col("offset") < f.col("before"))
+    return frame.groupBy("topic", "partition", "hour").agg(
+        f.count("*").alias("records"),
+        f.count_distinct("offset").alias("distinct"),
+        f.min("offset").alias("first"),
+        f.max("offset").alias("last"),
+        reordered.cast("long").alias("reordered"),
+        f.sum("size").alias("bytes"),
+        f.sum(place.cast("decimal(38,0)")).cast("string").alias("checksum"),
     )
 
 
@@ -278,7 +279,7 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[int, dict[str,
     if options.common:
         left, right = common_only(left, right)
     progress.say(f"comparing {sides[0].name} with {sides[1].name}")
-    table = compared(figures(left), figures(right))
+    table = compared(figures(left, sides[0].is_copied), figures(right, sides[1].is_copied))
     with Watch(spark, progress):
         rows = [row.asDict() for row in table.collect()]
     left_totals, right_totals = totals(rows, "left"), totals(rows, "right")

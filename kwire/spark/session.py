@@ -394,6 +394,9 @@ def _own_settings(
         "spark.ui.enabled": "false",
         "spark.log.level": "OFF",  # what fails is told in one line
         "spark.driver.memory": "2g",
+        # A sort that went to disk many times is read from all of its files at once; each reader
+        # would have two more buffers of 1 MB, for which Java's heap takes twice as much.
+        "spark.unsafe.sorter.spill.read.ahead.enabled": "false",
         # Progress is told by what tasks report with it.
         "spark.executor.heartbeatInterval": "2s",
     }

@@ -76,6 +76,12 @@ class Side:
         return RECORD_COLUMNS if self.kind == "segments" else CONNECTOR_COLUMNS
 
     @property
+    def is_copied(self) -> bool:
+        """Whether a record's place here is another than where it comes from. Else all are in the
+        order of their offsets."""
+        return self.kind in ("mirror", "replay")
+
+    @property
     def topics(self) -> list[str]:
         return [name for name in self.place.split(",") if name]
 

@@ -275,6 +275,20 @@ def test_figures_of_two_sides_that_differ(spark: Any) -> None:
     assert [row.same for row in found] == [True]
 
 
+def test_figures_of_a_side_that_is_no_copy_keep_nothing_in_order(spark: Any) -> None:
+    """A window over a whole partition, and the sort before it, go to disk in hundreds of pieces
+    that are read at once: an audit of 16 million records had too little memory."""
+    from kwire.spark import audit
+
+    moment = datetime.datetime(2026, 1, 1, 10, 30)
+    rows = [("t", 0, at, 0, at, moment, 0, None, b"v", None) for at in (0, 1, 1, 3)]
+    frame = audit.with_checksum(spark.createDataFrame(rows, SIDE), ())
+    alone, copied = audit.figures(frame, is_copied=False), audit.figures(frame)
+    assert alone.collect() == copied.collect()
+    plans = [str(one._jdf.queryExecution().optimizedPlan()) for one in (alone, copied)]
+    assert ["Window" in plan for plan in plans] == [False, True]
+
+
 def test_lag_of_partitions_where_nothing_happens(spark: Any) -> None:
     """Of a minute only those partitions counted in which there was a commit or a record then, and
     of the commits of a minute the largest, though a group may have been set back."""
