@@ -110,6 +110,8 @@ def check(options: argparse.Namespace) -> None:
     if bool(options.topics) == bool(options.pattern):
         raise UsageError("give either --topics or --pattern")
     options.topic_list = check_topics(options.topics)
+    if is_local(options.lake):
+        lake.refuse_without_log(open_lake_files(options.lake), options.topic_list)
     if options.pattern:
         check_pattern(options.pattern, "--pattern")
     if options.start not in (EARLIEST, LATEST):
@@ -438,10 +440,12 @@ def _fields(frame: Any) -> str:
     return ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in frame.schema)
 
 
-def check_place(location: str, spark: Any) -> None:
-    """UsageError where the lake is of the older form, or its store cannot keep commits."""
+def check_place(location: str, spark: Any, topics: Collection[str] = ()) -> None:
+    """UsageError where the lake is of the older form, has files of one of these topics and no table
+    of it, or its store cannot keep commits."""
     files = open_lake_files(location, spark)
     lake.refuse_old(files, location, "--lake")
+    lake.refuse_without_log(files, topics)
     files.check_commits(of_delta=True)
 
 
@@ -466,7 +470,7 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[int, dict[str,
     spark = open_session(
         options, "archive", needs_kafka=True, needs_delta=True, needs_avro=needs_avro
     )
-    check_place(options.lake, spark)
+    check_place(options.lake, spark, found)
     archiver = Archiver(options, progress, spark)
     archiver.open()
     archiver.run()

@@ -183,6 +183,22 @@ def refuse_old(files: LakeFiles, location: str, option: str) -> None:
     raise UsageError(f"{option} {location}: {what}; run: {todo}")
 
 
+def refuse_without_log(files: LakeFiles, topics: Collection[str]) -> None:
+    """UsageError where a folder of one of the topics holds files and is no table: a new table there
+    would hide what was in it. (A table's log is begun before its files.)"""
+    for name in files.names(""):
+        match = _TABLE.match(name)
+        if match is None or match[2] not in topics or has_log(files, name):
+            continue
+        for file in files.walk(name):
+            inner = file.path.removeprefix(f"{name}/")
+            if not inner.startswith("_") and not inner.rsplit("/", 1)[-1].startswith("."):
+                raise UsageError(
+                    f"--lake: {files.root}/{name} holds {inner} and no log of a table; bring its "
+                    f"{LOG_FOLDER} back, or move the files away"
+                )
+
+
 def check_archive(location: str, option: str) -> None:
     """UsageError where no archive is at a place of this machine, or an address has credentials in
     it; other places are looked at later."""

@@ -249,6 +249,10 @@ MIRROR = ("mirror", "-b", NOWHERE, "--to", NOWHERE, "--alias", "a", "--to-alias"
         (("archive", "-b", NOWHERE, "--topics", "a", "--lake", "{}/old"), "run: kwire spark lake"),
         (("archive", "-b", NOWHERE, "--topics", "a", "--lake", "{}/half"), "half converted; run"),
         (("archive", "-b", NOWHERE, "--topics", "a", "--lake", "{}/table"), "is a table itself"),
+        (
+            ("archive", "-b", NOWHERE, "--topics", "b,t", "--lake", "{}/foreign"),
+            "topic.t holds date=2026-01-01/part-0.parquet and no log of a table",
+        ),
         (("audit", "--left", "archive:{}/old", "--right", "archive:{}"), "run: kwire spark lake"),
         (("audit", "--left", "archive:{}", "--right", "archive:{}"), "no archive there"),
         (("replay", "-b", NOWHERE, "--lake", "{}/half"), "half converted; run"),
@@ -338,6 +342,10 @@ def test_what_cannot_work_is_said_in_one_line_before_spark_starts(
     for name, file in (("odd", "_kwire"), ("odder", "topic.t")):
         (tmp_path / name).mkdir()
         (tmp_path / name / file).write_text("")
+    day = tmp_path / "foreign/topic.t/date=2026-01-01"
+    day.mkdir(parents=True)
+    for name in (".part-0.parquet.crc", "part-0.parquet"):
+        (day / name).write_text("")
     (tmp_path / "schemas").mkdir()
     for name in ("1", "1.proto", "one.avsc", "README"):
         (tmp_path / "schemas" / name).write_text("")
