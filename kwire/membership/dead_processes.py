@@ -124,7 +124,9 @@ class DeadProcesses:
                 self._accepted[broker.broker_id] = broker.epoch
                 logger.info("the listener of broker %d accepts connections", broker.broker_id)
                 break
-        del self._probes[broker.broker_id]
+        # Its cancellation may have come when it had all that it waited for.
+        if self._probes.get(broker.broker_id) is asyncio.current_task():
+            del self._probes[broker.broker_id]
 
     def _address_of(self, broker: BrokerImage) -> Address | None:
         """Where other brokers reach it; where that listener is not known here, its first one."""
