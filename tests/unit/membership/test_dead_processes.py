@@ -12,6 +12,9 @@ from kwire.membership import dead_processes
 from kwire.network.refusal import Outcome
 
 
+WAIT_S = 20.0
+
+
 def broker_at(epoch: int) -> SimpleNamespace:
     return SimpleNamespace(
         broker_id=1,
@@ -53,6 +56,6 @@ def test_a_dial_that_ends_as_it_is_cancelled_is_no_error(
             one.published(delta, delta)
             await dialled.wait()
         one.close()
-        await asyncio.gather(*tasks)
+        await asyncio.wait_for(asyncio.gather(*tasks), WAIT_S)
 
     asyncio.run(run())
