@@ -11,7 +11,6 @@ import pytest
 from kwire.membership import dead_processes
 from kwire.network.refusal import Outcome
 
-
 WAIT_S = 20.0
 
 
