@@ -5,9 +5,8 @@
 
 from __future__ import annotations
 
-import logging
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import islice
 
 import pytest
@@ -20,17 +19,11 @@ from tests.sim.many_partitions import KINDS, ManyPartitions
 from tests.sim.model import Violation
 from tests.support.effort import seeds
 
+pytestmark = pytest.mark.usefixtures("quiet")
+
 PARTITIONS = 10_000 if os.environ.get("KWIRE_SIM_RUNS") else 400
 FEW = 200
 SEEDS_OF_A_MUTATION = 6
-
-
-@pytest.fixture(autouse=True)
-def _quiet() -> Iterator[None]:
-    """A crash leaves torn files behind, and recovery says so once for each."""
-    logging.disable(logging.CRITICAL)
-    yield
-    logging.disable(logging.NOTSET)
 
 
 @pytest.mark.parametrize("seed", seeds(len(KINDS)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import subprocess
 import sys
@@ -13,15 +12,9 @@ import pytest
 from tests.sim.one_broker import History
 from tests.support.effort import seeds
 
+pytestmark = pytest.mark.usefixtures("quiet")
+
 ROOT = Path(__file__).resolve().parents[2]
-
-
-@pytest.fixture(autouse=True)
-def _quiet() -> object:
-    """A crash leaves torn files behind, and recovery says so once for each."""
-    logging.disable(logging.CRITICAL)
-    yield
-    logging.disable(logging.NOTSET)
 
 
 @pytest.mark.parametrize("seed", seeds(40))

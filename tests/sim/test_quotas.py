@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -16,14 +15,9 @@ from kwire.server.connection import BrokerConnection
 from tests.sim.quotas import QuotaHistory
 from tests.support.effort import seeds
 
+pytestmark = pytest.mark.usefixtures("quiet")
+
 SEEDS_OF_A_MUTATION = 6
-
-
-@pytest.fixture(autouse=True)
-def _quiet() -> Iterator[None]:
-    logging.disable(logging.CRITICAL)
-    yield
-    logging.disable(logging.NOTSET)
 
 
 @pytest.mark.parametrize("seed", seeds(6))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -15,14 +14,9 @@ from tests.sim.sliced_commits import CommitHistory
 from tests.sim.slices import Fault
 from tests.support.effort import seeds
 
+pytestmark = pytest.mark.usefixtures("quiet")
+
 SEEDS_OF_A_MUTATION = 10
-
-
-@pytest.fixture(autouse=True)
-def _quiet() -> Iterator[None]:
-    logging.disable(logging.CRITICAL)
-    yield
-    logging.disable(logging.NOTSET)
 
 
 def test_commits_in_slices_keep_every_promise() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from collections.abc import Callable, Iterator
 
@@ -15,14 +14,9 @@ from kwire.server.described_topics import DescribedTopics
 from tests.sim.slices import KINDS, Fault, SlicedHistory
 from tests.support.effort import seeds
 
+pytestmark = pytest.mark.usefixtures("quiet")
+
 SEEDS_OF_A_MUTATION = 6
-
-
-@pytest.fixture(autouse=True)
-def _quiet() -> Iterator[None]:
-    logging.disable(logging.CRITICAL)
-    yield
-    logging.disable(logging.NOTSET)
 
 
 def test_requests_in_slices_keep_every_promise() -> None:

@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator
-
 import pytest
 
 from tests.sim.transactions import UNKNOWN, Ledger
 from tests.support.effort import seeds
 
-
-@pytest.fixture(autouse=True)
-def _quiet() -> Iterator[None]:
-    """Connections that end in the middle are told in the log."""
-    logging.disable(logging.CRITICAL)
-    yield
-    logging.disable(logging.NOTSET)
+pytestmark = pytest.mark.usefixtures("quiet")
 
 
 @pytest.mark.parametrize("seed", seeds(10))

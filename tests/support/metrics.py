@@ -168,9 +168,10 @@ def _ask_consumer_group(client: WireClient) -> None:
     client.call(m.DeleteGroupsRequest(groups_names=["forgotten"]), 2)
 
 
-def _ask_transaction(client: WireClient, transactional_id: str) -> None:
-    """One that is committed, in two partitions, after one that its producer has not begun."""
-    producer = client.call(_init(transactional_id), 4)
+def transactional_request(
+    topic: str, transactional_id: str, producer: m.InitProducerIdResponse
+) -> m.ProduceRequest:
+    """The first record of a producer's transaction, in partition 0."""
     batch = build_batch(
         [Record(0, 1_700_000_000_000, None, b"t", [])],
         producer_id=producer.producer_id,
@@ -178,8 +179,15 @@ def _ask_transaction(client: WireClient, transactional_id: str) -> None:
         base_sequence=0,
         transactional=True,
     )
-    request = produce_request(TOPIC, {0: bytes(batch)})
+    request: m.ProduceRequest = produce_request(topic, {0: bytes(batch)})
     request.transactional_id = transactional_id
+    return request
+
+
+def _ask_transaction(client: WireClient, transactional_id: str) -> None:
+    """One that is committed, in two partitions, after one that its producer has not begun."""
+    producer = client.call(_init(transactional_id), 4)
+    request = transactional_request(TOPIC, transactional_id, producer)
     client.call(request, 9)
     shape = m.AddPartitionsToTxnRequest
     topic = shape.AddPartitionsToTxnTopic(name=TOPIC, partitions=[0, 1])

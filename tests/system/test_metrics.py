@@ -11,12 +11,20 @@ import pytest
 
 from kwire.metrics.families import QUANTILES, families
 from kwire.protocol import messages as m
-from kwire.protocol.records import Record, build_batch
 from kwire.testing.cluster import Broker
-from tests.support.metrics import GROUP, TOPIC, Scrape, ask_all, changes, scrape, settle
+from tests.support.metrics import (
+    GROUP,
+    TOPIC,
+    Scrape,
+    ask_all,
+    changes,
+    scrape,
+    settle,
+    transactional_request,
+)
 from tests.support.share.dialogue import PROPERTIES, World
 from tests.support.share.member import ACCEPT
-from tests.support.wire import WireClient, fetch_request, produce_request, produce_values
+from tests.support.wire import WireClient, fetch_request, produce_values
 from tests.system.test_http import port_of, wait_for
 from tests.system.test_quotas import set_quota
 
@@ -188,15 +196,7 @@ def begun_transaction(
         v3_and_below_topics=[shape.AddPartitionsToTxnTopic(name=topic, partitions=[0])],
     )
     client.call(added, 3)
-    batch = build_batch(
-        [Record(0, 1_700_000_000_000, None, b"t", [])],
-        producer_id=producer.producer_id,
-        producer_epoch=producer.producer_epoch,
-        base_sequence=0,
-        transactional=True,
-    )
-    request = produce_request(topic, {0: bytes(batch)})
-    request.transactional_id = transactional_id
+    request = transactional_request(topic, transactional_id, producer)
     assert client.call(request, 9).responses[0].partition_responses[0].error_code == 0
     return producer
 

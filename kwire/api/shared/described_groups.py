@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol, TypeVar
 
-from kwire.pending import Pending
+from kwire.pending import Answer, Pending, then
 from kwire.protocol.errors import ErrorCode
 from kwire.security.acl import Operation, ResourceType
 from kwire.security.requirements import Denied, Requires
@@ -91,40 +91,13 @@ def in_slices(
     def is_long(described: list[D]) -> bool:
         return sum(map(members, described)) > SLICE_MEMBERS
 
+    def answer(done: Pending[list[D]]) -> Answer[R | SlicedResponse]:
+        described = done.result()
+        if not is_long(described):
+            return at_once(described)
+        response = empty()
+        return context.slices.run(slices(described, response), lambda: response)
+
     if found.done and not is_long(found.result()):
         return at_once(found.result())
-    under_way: list[Pending[SlicedResponse]] = []
-
-    def cancel() -> None:
-        found.cancel()
-        for work in under_way:
-            work.cancel()
-
-    outcome: Pending[R | SlicedResponse] = Pending(cancel)
-
-    def settle(done: Pending[list[D]]) -> None:
-        error = done.error()
-        if error is not None:
-            outcome.fail(error)
-            return
-        described = done.result()
-        if is_long(described):
-            response = empty()
-            work = context.slices.run(slices(described, response), lambda: response)
-            under_way.append(work)
-            work.add_done_callback(sliced)
-            return
-        try:
-            outcome.complete(at_once(described))
-        except Exception as failure:
-            outcome.fail(failure)
-
-    def sliced(done: Pending[SlicedResponse]) -> None:
-        error = done.error()
-        if error is not None:
-            outcome.fail(error)
-        else:
-            outcome.complete(done.result())
-
-    found.add_done_callback(settle)
-    return outcome
+    return then(found, answer)
