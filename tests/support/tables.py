@@ -1,5 +1,6 @@
 """Delta tables of a test's own, in memory: versions, transaction ids, and conflicts as Delta has
-them. Data files are empty files on the disk; a frame is a list of (partition, offset)."""
+them. Data files and commits are empty files on the disk; a frame is a list of (partition,
+offset)."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from kwire.spark.delta import ConflictError, TableState
+from kwire.spark.delta import LOG_FOLDER, ConflictError, TableState
 from kwire.spark.delta_actions import AddedFile
 
 Rows = list[tuple[int, int]]
@@ -189,6 +190,9 @@ class FakeTransaction:
                 path: [(n, at) for n, at in rows if (n, key_of(at)) not in self._replaced]
                 for path, rows in commit.files.items()
             }
+        log = Path(self.table.path, LOG_FOLDER)
+        log.mkdir(parents=True, exist_ok=True)
+        (log / f"{len(self.table.commits):020}.json").touch()
         self.table.commits.append(Commit(dict(applications), dict(self._files), metadata))
         self.table.tables.step()
         return len(self.table.commits) - 1
