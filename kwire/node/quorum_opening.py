@@ -13,6 +13,7 @@ from kwire.node.listeners import Listeners
 from kwire.node.metadata_quorum import MetadataQuorum
 from kwire.node.start_error import StartError
 from kwire.node.workers import Workers
+from kwire.protocol.errors import KafkaError
 from kwire.server.dispatch import Dispatcher
 
 
@@ -64,8 +65,16 @@ class QuorumOpening:
         ) as error:
             raise StartError(str(error)) from None
         except OSError as error:
-            where = error.filename or self._identities.metadata_directory
-            raise StartError(f"{where}: {error.strerror or error}") from None
+            raise self._unusable(error) from None
+        except KafkaError as error:  # of the metadata log
+            cause = error.__cause__
+            if isinstance(cause, OSError):
+                raise self._unusable(cause) from None
+            raise StartError(error.message) from None
+
+    def _unusable(self, error: OSError) -> StartError:
+        where = error.filename or self._identities.metadata_directory
+        return StartError(f"{where}: {error.strerror or error}")
 
     def _open(self) -> str:
         identities = self._identities

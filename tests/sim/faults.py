@@ -193,6 +193,14 @@ class Faults:
             cluster.killed.clear()
         return all(known == node_id for known in cluster.unclean)
 
+    def may_stop(self, node_id: int) -> bool:
+        """Whether this process runs and may be told to stop: before it has heard of its
+        registration the controller takes that for an end without order."""
+        if not self.cluster.is_up(node_id):
+            return False
+        node = self.cluster.nodes[node_id]
+        return self.cluster.is_registered(node) or self.may_kill(node_id)
+
     async def frozen(self, node_id: int, low: float = 0.3, high: float = 6.0) -> None:
         """A process that does nothing for a while and knows nothing of it."""
         host, life = self.cluster.hosts[node_id], self.cluster.lives[node_id]
@@ -297,13 +305,13 @@ class Faults:
 
     async def _stop(self) -> None:
         node_id = self.node()
-        if self.cluster.is_up(node_id):
+        if self.may_stop(node_id):
             await self.cluster.stop(node_id)
             await self.down(node_id)
 
     async def _rolling_restart(self) -> None:
         for node_id in IDS:
-            if self.cluster.is_up(node_id):
+            if self.may_stop(node_id):
                 await self.cluster.stop(node_id)
                 self._start(node_id)
                 await asyncio.sleep(self.uniform(0.5, 3.0))

@@ -198,6 +198,8 @@ class LogManager:
         directory.log_count += 1
         log.on_offsets_moved = self._note_moved
         self._contents.moved(directory, key)
+        if log.error is not None:  # as it was opened, when nobody listened
+            self._log_failed(log, log.shortage.error or log.error, False)
 
     def _copy_failed(
         self, directory: LogDirectory, log: PartitionLog, error: Exception, lost: bool

@@ -172,11 +172,17 @@ class SimulatedNodes:
         finally:
             if self.lives[node_id] == life and self.nodes.pop(node_id, None) is not None:
                 self.hosts[node_id].crash(power_loss=False)
-                if not task.done():
+                if not task.done() or not self.is_registered(node):
                     self.killed[node_id] = True
                 self.simulation.record(f"n{node_id}", "stopped")
 
     # -- looking at it
+
+    @staticmethod
+    def is_registered(node: Node) -> bool:
+        """Whether a broker knows the epoch of its registration. One that does not cannot tell, in
+        its next life, that it has stopped in order: the controller may have registered it."""
+        return node.lifecycle.epoch >= 0
 
     def being_stopped(self) -> dict[int, bool]:
         """The brokers that are told to stop and have not ended."""

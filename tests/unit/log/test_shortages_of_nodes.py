@@ -48,6 +48,28 @@ def test_it_is_told_as_long_as_it_lasts_and_passes_by_itself(
     assert log.log_end_offset == 4
 
 
+def test_a_log_that_was_opened_on_a_full_disk_takes_appends_when_there_is_space() -> None:
+    """Its epochs were found in its batches, and the file that keeps them could not be written."""
+    node = node_with_topic()
+    node.disk.process_killed()
+    node.disk.unlink("/data/topic-0/leader-epoch-checkpoint")
+    node.disk.fault = lambda operation, path: (
+        OSError(errno.ENOSPC, "all is used up", path)
+        if operation == "open" and "/topic-0/leader-epoch-checkpoint" in path
+        else None
+    )
+    node.start()
+    log: Any = node.manager.get("topic", 0)
+    assert log.is_short
+    assert refusals(node.manager, "") == [("topic-0", "all is used up")]
+    node.disk.fault = None
+    node.scheduler.advance(1000)
+    assert not log.is_short
+    assert refusals(node.manager, "") == []
+    node.append("topic", 0)
+    assert log.log_end_offset == 4
+
+
 def test_whoever_asks_for_an_append_has_it_tried_soon() -> None:
     node = node_with_topic()
     log = short(node)

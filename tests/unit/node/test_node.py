@@ -177,6 +177,32 @@ def test_a_directory_of_another_node_or_of_an_unknown_version_is_refused(
         other.stop()
 
 
+def test_a_start_without_descriptors_for_its_metadata_says_where(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It ends with one line; whoever keeps it alive starts it again."""
+    node = node_on_asyncio(tmp_path)
+    node.start()
+    node.stop()
+    real, opened = os.open, []
+
+    def used_up(path: str, flags: int, *rest: int, **named: int) -> int:
+        if "__cluster_metadata-0" in str(path) and str(path).endswith("0.log"):
+            opened.append(path)
+        if len(opened) > 1:  # the log was opened, and is to be read
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), path)
+        return real(path, flags, *rest, **named)
+
+    monkeypatch.setattr(os, "open", used_up)
+    again = node_on_asyncio(tmp_path)
+    try:
+        with pytest.raises(StartError, match="Too many open files"):
+            again.start()
+    finally:
+        monkeypatch.undo()
+        again.stop()
+
+
 def test_a_start_on_a_full_disk_says_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
