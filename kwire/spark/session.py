@@ -53,12 +53,15 @@ COMPILING = (
 # An Arrow batch of large records: whichever of records and bytes is reached first ends it.
 ARROW_BATCH_BYTES = 16 << 20
 HEARD_BYTES_MAX = 1 << 20
+SAID_BYTES_MAX = 1 << 16
 # What stands in a pipe behind what was written to it before the session was there.
 READY = b"\0ready\0"
 # What Java says is on the way out once its process has ended.
 JVM_END_S = 5.0
 CANCEL_S = 3.0
 OUT_OF_MEMORY_STATUS = 52
+# The last of what Spark's JVM has written to stderr since a session was there.
+_said = bytearray()
 # The session beside one that was begun without Delta (`_with_delta`).
 _beside: Any = None
 QUERY_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
@@ -207,6 +210,8 @@ def quiet_start(packages: str = "") -> Iterator[None]:
                 is_ready = bool(mark)
                 del heard[: -HEARD_BYTES_MAX if not is_ready else len(heard)]
             if is_ready and data:
+                _said.extend(data)
+                del _said[:-SAID_BYTES_MAX]
                 with contextlib.suppress(OSError):
                     os.write(own, data)
 
@@ -319,7 +324,18 @@ def lost_jvm() -> str | None:
     if status < 0:
         how = f"was ended by signal {-status}"
         return f"Spark's JVM {how}{', as a system short of memory does' if status == -9 else ''}"
-    return f"Spark's JVM ended with status {status}"
+    why = uncaught(bytes(_said).decode(errors="replace"))
+    return f"Spark's JVM ended with status {status}{f': {why}' if why else ''}"
+
+
+def uncaught(text: str) -> str | None:
+    """The error that has ended a JVM, by what it writes.
+
+    >>> uncaught("ERROR X: Uncaught exception in thread T\\njava.lang.InternalError: a fault\\n")
+    'java.lang.InternalError: a fault'
+    """
+    found = re.findall(r"Uncaught exception in thread [^\n]*\n([^\n]+)", text)
+    return found[-1].strip() if found else None
 
 
 def _check_classes(spark: Any, needs_kafka: bool, needs_delta: bool, needs_avro: bool) -> None:
