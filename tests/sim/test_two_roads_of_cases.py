@@ -7,7 +7,7 @@ import asyncio
 from kwire.protocol import frame
 from kwire.protocol import messages as m
 from kwire.testing.simulation.client import batch_of
-from tests.sim.two_roads import CONSUMER_GROUP, TOPICS, Peer, Road, difference
+from tests.sim.two_roads import CONSUMER_GROUP, TOPICS, Member, Peer, Road, difference
 
 GROUP_RESOURCE = 32
 
@@ -32,6 +32,13 @@ class Dialogue(Road):
         peer.writer.write(b"".join(frames))
         for _ in range(answers):
             self.transcript.append((what, await peer.answer()))
+
+    def _written(self, peer: Peer, topic: str) -> bytes:
+        """A record, without acks."""
+        shape = m.ProduceRequest
+        data = shape.PartitionProduceData(index=0, records=bytes(batch_of([b"v"])))
+        topics = [shape.TopicProduceData(name=topic, partition_data=[data])]
+        return peer.encoded(shape(acks=0, timeout_ms=1000, topic_data=topics), 9)
 
     async def _alive(self, peer: Peer, what: str, name: str | None = None) -> None:
         """A heartbeat of a member of the consumer group, which joins with the first one."""
@@ -64,11 +71,60 @@ class ReadsBehindWrites(Dialogue):
             written = [self._written(peer, TOPICS[number % 2]) for number in range(count)]
             await self._said(peer, f"{count}", *written, peer.encoded(ends, 5), answers=1)
 
-    def _written(self, peer: Peer, topic: str) -> bytes:
-        shape = m.ProduceRequest
-        data = shape.PartitionProduceData(index=0, records=bytes(batch_of([b"v"])))
-        topics = [shape.TopicProduceData(name=topic, partition_data=[data])]
-        return peer.encoded(shape(acks=0, timeout_ms=1000, topic_data=topics), 9)
+
+class FetchesBehindWrites(Dialogue):
+    """The same of a session in which nothing has happened so far."""
+
+    async def _dialogue(self, peer: Peer) -> None:
+        shape = m.FetchRequest
+        wanted = [shape.FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1000)]
+        topics = [shape.FetchTopic(topic=TOPICS[0], partitions=wanted)]
+        request = shape(
+            max_wait_ms=0, min_bytes=1, max_bytes=1000, session_epoch=0, topics=topics
+        )  # fmt: skip
+        answer = await self._ask(peer, "session", peer.encoded(request, 12))
+        assert answer is not None
+        _, made = frame.decode_response(shape.API_KEY, 12, memoryview(answer))
+        request.session_id, request.topics = made.session_id, []
+        for epoch in range(1, 6):
+            request.session_epoch = epoch
+            await self._ask(peer, f"quiet {epoch}", peer.encoded(request, 12))
+        request.session_epoch = 6
+        written = self._written(peer, TOPICS[0])
+        await self._said(peer, "written", written, peer.encoded(request, 12), answers=1)
+
+
+class TopicsTwice(Dialogue):
+    """A commit that names a topic twice, or a partition."""
+
+    async def _dialogue(self, peer: Peer) -> None:
+        while not peer.member.member_id:
+            await self._join(peer, 0)
+        for partitions in ([[0], [0]], [[0, 0]], [[0], [1]], [[0], [0]], [[0, 0]], [[0], [1]]):
+            for version in (8, 10):
+                request = self._commit_of(peer.member, partitions, version)
+                await self._ask(peer, f"{partitions} {version}", peer.encoded(request, version))
+
+    def _commit_of(
+        self, member: Member, partitions: list[list[int]], version: int
+    ) -> m.OffsetCommitRequest:
+        shape = m.OffsetCommitRequest
+        topics = [
+            shape.OffsetCommitRequestTopic(
+                partitions=[
+                    shape.OffsetCommitRequestPartition(partition_index=x, committed_offset=number)
+                    for number, x in enumerate(indexes)
+                ]
+            )
+            for indexes in partitions
+        ]
+        for topic in topics:
+            topic.name = TOPICS[0] if version < 10 else ""
+            topic.topic_id = self.topic_ids[TOPICS[0]] if version >= 10 else bytes(16)
+        return shape(
+            group_id=member.group, generation_id_or_member_epoch=member.generation,
+            member_id=member.member_id, topics=topics,
+        )  # fmt: skip
 
 
 class MembersOfOtherClients(Dialogue):
@@ -113,6 +169,14 @@ class OtherIntervals(Dialogue):
 
 def test_writes_without_acks_are_seen_behind_them_on_both_roads() -> None:
     assert difference(0, road=ReadsBehindWrites) is None
+
+
+def test_a_fetch_behind_a_write_without_acks_sees_it_on_both_roads() -> None:
+    assert difference(0, road=FetchesBehindWrites) is None
+
+
+def test_topics_that_a_commit_names_twice_are_answered_on_both_roads() -> None:
+    assert difference(0, road=TopicsTwice) is None
 
 
 def test_members_of_other_clients_are_written_anew_on_both_roads() -> None:
