@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import Sequence
 
@@ -9,7 +10,7 @@ import pytest
 
 from kwire.coordinator.coordinator_log import PartitionCoordinatorLog
 from kwire.coordinator.group import current_consumer
-from kwire.coordinator.group.consumer.state import Member
+from kwire.coordinator.group.consumer.state import Member as ConsumerMember
 from kwire.coordinator.group.coordinator import GroupCoordinator
 from kwire.coordinator.group.current_consumer import CurrentConsumer
 from kwire.coordinator.group.current_member import CurrentMember
@@ -21,10 +22,11 @@ from kwire.coordinator.group.usual_commit import OffsetShard, UsualCommit
 from kwire.coordinator.open_batch import OpenBatch
 from kwire.coordinator.partition import PartitionShard
 from kwire.coordinator.shard_interface import Moment, Number
+from kwire.protocol import messages as m
 from kwire.protocol.commit_frames import CommitValue
 from kwire.protocol.records.build import MadeBatch
 from kwire.server.described_topics import DescribedTopics
-from tests.sim.two_roads import Road, difference
+from tests.sim.two_roads import TOPICS, Member, Road, difference
 from tests.support.effort import seeds
 
 
@@ -42,6 +44,47 @@ def test_most_usual_requests_of_these_histories_take_a_plain_road() -> None:
         taken += road.taken
         of_plain_apis += road.of_plain_apis
     assert taken > of_plain_apis / 3, (taken, of_plain_apis)
+
+
+class EmptyTopics(Road):
+    """A member commits topics of which it names no partition."""
+
+    async def _history(self) -> None:
+        peer = await self._connected(0)
+        for name in TOPICS:
+            await self._create(peer, "create", name)
+        await self._ask(peer, "find", self._found(peer))
+        await asyncio.sleep(1)
+        while not peer.member.member_id:
+            await self._join(peer, 0)
+        for counts in ((1, 1), (1, 0), (0, 1), (0, 0), (1, 0), (0, 1)):
+            for version in (8, 10):
+                request = self._commit_of(peer.member, version, counts)
+                await self._ask(peer, f"{counts} in {version}", peer.encoded(request, version))
+        peer.writer.close()
+
+    def _commit_of(
+        self, member: Member, version: int, counts: tuple[int, ...]
+    ) -> m.OffsetCommitRequest:
+        shape = m.OffsetCommitRequest
+        topics = []
+        for name, count in zip(TOPICS, counts, strict=True):
+            partitions = [
+                shape.OffsetCommitRequestPartition(partition_index=index, committed_offset=1)
+                for index in range(count)
+            ]
+            topic = shape.OffsetCommitRequestTopic(name=name, partitions=partitions)
+            if version >= 10:
+                topic.topic_id = self.topic_ids[name]
+            topics.append(topic)
+        return shape(
+            group_id=member.group, generation_id_or_member_epoch=member.generation,
+            member_id=member.member_id, topics=topics,
+        )  # fmt: skip
+
+
+def test_both_roads_leave_out_topics_of_which_no_partition_is_committed() -> None:
+    assert difference(0, road=EmptyTopics) is None
 
 
 def _parts_from_seed(seeds_max: int = 60) -> str | None:
@@ -100,7 +143,7 @@ def test_a_road_that_does_not_look_at_the_member_s_epoch_is_found(
 ) -> None:
     def at_any_epoch(
         self: GroupCoordinator, group_id: str, member_id: str, epoch: int
-    ) -> tuple[CurrentConsumer, Member] | None:
+    ) -> tuple[CurrentConsumer, ConsumerMember] | None:
         found = (original(self, group_id, member_id, any_epoch) for any_epoch in range(30))
         return next((each for each in found if each is not None), None)
 

@@ -104,15 +104,15 @@ class PlainCommits:
         return KnownCommit(shape, commit, self._version, client_id)
 
     def _is_resolved(self, request: m.OffsetCommitRequest) -> bool:
-        """Whether its topics are there with their partitions, each once; they have name and id
-        then."""
+        """Whether its topics are there with their partitions, at least one each, and each topic
+        once; they have name and id then."""
         image = self._parts.metadata.image.topics
         for topic in request.topics:
             by_id = self._version >= TOPIC_IDS_FROM
             known = image.by_id.get(topic.topic_id) if by_id else image.by_name.get(topic.name)
-            if known is None or any(
-                x.partition_index not in known.partitions for x in topic.partitions
-            ):
+            if known is None or not topic.partitions:
+                return False  # what names no partition of a topic is not answered for it
+            if any(x.partition_index not in known.partitions for x in topic.partitions):
                 return False
             topic.name, topic.topic_id = known.name, known.topic_id
         return len({topic.topic_id for topic in request.topics}) == len(request.topics)

@@ -29,7 +29,7 @@ class RememberedRequest:
         self._counts = counts
         self._numbers = counts.numbers
         self._version = version
-        self._asked = b""
+        self._asked: bytes | None = None  # which no request says, however short
         self.codes = 0
 
     def __call__(self, connection: Connection, body: memoryview) -> bytes | None:
@@ -44,7 +44,7 @@ class RememberedRequest:
             self.remember(connection, body)
         frame = self.answer(connection, body)
         if frame is None:
-            self._asked = b""
+            self._asked = None
             return None
         numbers = self._numbers
         numbers[self._version] += 1

@@ -114,6 +114,16 @@ def test_fetches_that_name_partitions_are_not_looked_at_for_long(asked: Asked) -
     assert asked.looks == IN_VAIN_MAX + 10
 
 
+def test_a_fetch_of_a_consumer_is_none_of_a_follower(asked: Asked) -> None:
+    """A connection's requests are counted with the followers' by what its last fetch was."""
+    for _ in range(3):
+        asked.ask()
+        asked.rests()
+    asked.connection.is_follower = True
+    assert asked.ask() is not None
+    assert not asked.connection.is_follower
+
+
 def test_a_consumer_that_has_come_to_rest_takes_the_road(asked: Asked) -> None:
     for _ in range(10 * ASKED_OF):
         asked.ask(names=True)

@@ -46,6 +46,7 @@ class Produces:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.looked_at = 0
         self.takes = True
+        self.bytes_stored = 0
         self.described = DescribedTopics()
         head_of = produces.head_of
 
@@ -82,7 +83,9 @@ class Produces:
             topic_data=[shape.TopicProduceData(name=topic, partition_data=data)],
         )
         connection: Any = SimpleNamespace(turn_s=-1.0, bytes_stored=0, unreplied_writes=[])
-        return self.road(connection, body_of(7, request, client_id)) is not None
+        answer = self.road(connection, body_of(7, request, client_id))
+        self.bytes_stored += connection.bytes_stored
+        return answer is not None
 
 
 class Commits:
@@ -131,6 +134,16 @@ class Commits:
 @pytest.fixture
 def road(monkeypatch: pytest.MonkeyPatch) -> Produces:
     return Produces(monkeypatch)
+
+
+def test_what_takes_the_road_is_counted_as_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+    road = Produces(monkeypatch)
+    assert road.ask()
+    assert road.ask()
+    assert road.bytes_stored == 2 * 90
+    road.takes = False
+    assert not road.ask()
+    assert road.bytes_stored == 2 * 90
 
 
 def test_produces_that_are_never_usual_are_looked_at_now_and_then_only(road: Produces) -> None:
