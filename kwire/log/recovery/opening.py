@@ -212,6 +212,7 @@ class _Recovery:
                 start=self.log_start_offset,
                 end_offset=end_offset,
                 high_watermark=high_watermark,
+                known=repair.known_batches,
             )
         )
         local.written_offset = end_offset
@@ -260,6 +261,8 @@ class _Recovery:
                 self._repair.repair_segment(segment, None, next_base)
             elif base < limit and next_base is None and not found.indexes[base]:
                 segment.take_empty_index()
+            elif base >= limit and found.indexes.get(base) == 0:
+                segment.is_index_file_empty = True
             local.add(segment)
         if missing:
             logger.error("%s: rebuilt the missing indexes of %d segments", local.directory, missing)

@@ -83,6 +83,7 @@ class Segment:
         self._time_index: TimeIndex | None = None
         self._transaction_index: TransactionIndex | None = None
         self.has_transaction_index = has_transaction_index
+        self.is_index_file_empty = False  # as it was found; a rebuild is told once
         self.bytes_since_index = 0
         self._max_timestamp: int | None = NO_TIMESTAMP if is_new or not size_bytes else None
         self._offset_of_max_timestamp = base_offset
@@ -444,6 +445,9 @@ class Segment:
     def reset_indexes(self) -> None:
         """Empty indexes, for a rebuild by `reindex`."""
         self._index, self._time_index = self._empty_indexes()
+        if self.is_index_file_empty:
+            self.is_index_file_empty = False
+            self._index.found_empty()
         self._max_timestamp = NO_TIMESTAMP
         self._offset_of_max_timestamp = self.base_offset
         self._first_timestamp = None
