@@ -109,6 +109,8 @@ def open_log(
         log.fail(error)
     log.update_high_watermark(high_watermark)
     local.close()  # segments are opened again when somebody appends or reads
+    if not clean:
+        local.segments.active.let_go_of_indexes()
     return log
 
 

@@ -131,8 +131,13 @@ class Segment:
         """Let go of the open file and, when sealed, of the indexes; they come back when needed."""
         self.close()
         if self.is_sealed:
-            self._index = None
-            self._time_index = None
+            self._index = self._time_index = None
+
+    def let_go_of_indexes(self) -> None:
+        """Those that are in their files come back when somebody appends, or looks something up."""
+        tables = (self._index, self._time_index)
+        if all(table is not None and table.is_trimmed for table in tables):
+            self._index = self._time_index = None
 
     @property
     def index(self) -> OffsetIndex:
@@ -369,8 +374,7 @@ class Segment:
         if self._handle >= 0 and self._allocated_bytes:
             self.files.truncate(self._handle, self.size_bytes)
         # Sealed indexes are read again when somebody looks something up.
-        self._index = None
-        self._time_index = None
+        self._index = self._time_index = None
         if self._handle >= 0 and self._open_segments is not None:
             self._open_segments.opened(self)  # it counts among the sealed ones from now on
 
@@ -435,12 +439,9 @@ class Segment:
         # What follows the last time entry is not in it: read those batches.
         start = self.index.floor(self._offset_of_max_timestamp)[1]
         for _, header in self.walk(start):
-            self._note_timestamp(header)
-
-    def _note_timestamp(self, header: BatchHeader) -> None:
-        if header.max_timestamp > (self._max_timestamp or NO_TIMESTAMP):
-            self._max_timestamp = header.max_timestamp
-            self._offset_of_max_timestamp = header.last_offset
+            if header.max_timestamp > (self._max_timestamp or NO_TIMESTAMP):
+                self._max_timestamp = header.max_timestamp
+                self._offset_of_max_timestamp = header.last_offset
 
     def reset_indexes(self) -> None:
         """Empty indexes, for a rebuild by `reindex`."""
@@ -489,8 +490,7 @@ class Segment:
         self._hints.clear()
         self.finish_indexes()
         if self.is_sealed:
-            self._index = None
-            self._time_index = None
+            self._index = self._time_index = None
 
     def cut(self, position: int) -> None:
         """Drop what begins at `position`, from the log only (recovery; indexes are rebuilt)."""

@@ -255,3 +255,39 @@ def test_an_index_file_that_is_not_empty_is_cut_after_a_kill() -> None:
     log = opened()
     assert log.log_end_offset == 3
     assert disk.size_of(path) == 0
+
+
+def test_indexes_that_a_start_has_rebuilt_are_not_kept_in_memory() -> None:
+    """They are in their files, from which an append, a look-up and a stop take them again."""
+    disk = SimulatedDisk(SeededRandom(1))
+    disk.make_directory("/data")
+
+    def opened(*, clean: bool = False) -> PartitionLog:
+        return open_log(
+            "/data/t-0",
+            "t",
+            0,
+            TOPIC_ID,
+            LogConfig(index_interval_bytes=1),
+            ManualClock(),
+            files=disk,
+            clean=clean,
+        )
+
+    log = opened()
+    for number in range(3):
+        log.append_as_leader(client_batch(2, timestamp=1000 + number), leader_epoch=0)
+    log.abandon()
+    log = opened()
+    active = log.segments.active
+    assert active._index is None
+    assert active._time_index is None
+    assert active.max_timestamp == 1002
+    log.append_as_leader(client_batch(2, timestamp=2000), leader_epoch=0)
+    entries = list(active.index.offsets), list(active.time_index.timestamps)
+    assert entries == ([3, 5, 7], [1001, 1002, 2000])
+    log.close(sync=True)
+    log = opened(clean=True)
+    active = log.segments.active
+    assert (list(active.index.offsets), list(active.time_index.timestamps)) == entries
+    assert log.log_end_offset == 8
