@@ -123,6 +123,8 @@ class SnapshotFiles:
 
     def remove(self, offsets: Iterable[int]) -> None:
         gone = set(offsets)
+        if not gone:
+            return
         unlink_quietly(self._files, [self._path(o) for o in sorted(gone)])
         self.offsets = [o for o in self.offsets if o not in gone]
 

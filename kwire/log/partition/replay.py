@@ -7,7 +7,7 @@ After a start, a truncation, or where an index is damaged. Where the batches the
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from kwire.log.partition.batch_rules import Marker, read_marker
 from kwire.log.partition.leader_epochs import LeaderEpochs
@@ -19,6 +19,10 @@ from kwire.protocol.errors import KafkaError
 from kwire.protocol.records import BatchHeader
 
 logger = logging.getLogger(__name__)
+
+Batches = Sequence[tuple[int, BatchHeader]]
+"""All of a segment: (position, header)."""
+NONE_KNOWN: Mapping[int, Batches] = {}
 
 EMPTY_SNAPSHOT_BYTES = 10
 DOUBTFUL_BYTES_MAX = 256 << 20
@@ -66,13 +70,20 @@ def rebuild_epochs(local: LocalLog) -> None:
 
 
 def load_producers(
-    local: LocalLog, producers: Producers, *, start: int, end_offset: int, high_watermark: int
+    local: LocalLog,
+    producers: Producers,
+    *,
+    start: int,
+    end_offset: int,
+    high_watermark: int,
+    known: Mapping[int, Batches] = NONE_KNOWN,
 ) -> None:
     """Producer state at `end_offset` of a log that begins at `start`: the latest snapshot that will
-    do, and the batches behind it. When it fails the last stable offset is as it was."""
+    do, and the batches behind it. When it fails the last stable offset is as it was. Segments whose
+    batches are `known`, by base offset, are not read for them."""
     unstable = producers.first_unstable_offset
     try:
-        _load_producers(local, producers, start, end_offset, high_watermark)
+        _load_producers(local, producers, start, end_offset, high_watermark, known)
     except Exception:
         # Not that of those read so far: readers would be shown an open transaction.
         producers.first_unstable_offset = unstable
@@ -80,7 +91,12 @@ def load_producers(
 
 
 def _load_producers(
-    local: LocalLog, producers: Producers, start: int, end_offset: int, high_watermark: int
+    local: LocalLog,
+    producers: Producers,
+    start: int,
+    end_offset: int,
+    high_watermark: int,
+    known: Mapping[int, Batches],
 ) -> None:
     snapshots = local.snapshots
     reached = _stable_below(local, end_offset, high_watermark)
@@ -91,7 +107,8 @@ def _load_producers(
     for segment in local.segments.starting_at(offset):
         if offset < end_offset and segment.base_offset > max(snapshots.latest, offset):
             snapshots.write(segment.base_offset, producers.entries.values())
-        aborted = _replay(producers, segment, offset, end_offset)
+        batches = known.get(segment.base_offset)
+        aborted = _replay(producers, segment, offset, end_offset, batches)
         _replace_transactions_from(segment, offset, aborted)
     producers.expire(local.clock.wall_ms())
 
@@ -116,13 +133,17 @@ def _stable_below(local: LocalLog, end_offset: int, high_watermark: int) -> int:
 
 
 def _replay(
-    producers: Producers, segment: Segment, offset: int, end_offset: int
+    producers: Producers,
+    segment: Segment,
+    offset: int,
+    end_offset: int,
+    batches: Iterable[tuple[int, BatchHeader]] | None = None,
 ) -> list[AbortedTransaction]:
     """Take a segment's batches from `offset` on over into the producers."""
     aborted: list[AbortedTransaction] = []
     if offset >= end_offset:
         return aborted  # the snapshot of a clean stop says all
-    for position, header in _walk(segment, offset):
+    for position, header in _walk(segment, offset) if batches is None else batches:
         if header.base_offset >= end_offset:
             break
         if header.producer_id < 0 or header.last_offset < offset:

@@ -22,15 +22,17 @@ def rules(
     config: LogConfig, segments: Segments, log_start_offset: int, wall_ms: int
 ) -> Iterator[Rule]:
     """The rules of a log one after the other, each for the segments that the one before left."""
-    yield Rule(
-        "log start offset",
-        lambda segment, next_base: next_base is not None and next_base <= log_start_offset,
-    )
+    if len(segments) > 1:  # none goes that has no other behind it
+        yield Rule(
+            "log start offset",
+            lambda segment, next_base: next_base is not None and next_base <= log_start_offset,
+        )
     if not config.deletes:
         return
-    excess = segments.size_bytes - config.retention_bytes
-    if config.retention_bytes >= 0 and excess >= 0:
-        yield Rule("retention.bytes", _Excess(excess).takes)
+    if config.retention_bytes >= 0:
+        excess = segments.size_bytes - config.retention_bytes
+        if excess >= 0:
+            yield Rule("retention.bytes", _Excess(excess).takes)
     if config.retention_ms >= 0:
         limit_ms = wall_ms - config.retention_ms
         yield Rule(

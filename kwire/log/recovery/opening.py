@@ -109,6 +109,8 @@ def open_log(
         log.fail(error)
     log.update_high_watermark(high_watermark)
     local.close()  # segments are opened again when somebody appends or reads
+    if not clean:
+        local.segments.active.let_go_of_indexes()
     return log
 
 
@@ -212,6 +214,7 @@ class _Recovery:
                 start=self.log_start_offset,
                 end_offset=end_offset,
                 high_watermark=high_watermark,
+                known=repair.known_batches,
             )
         )
         local.written_offset = end_offset
@@ -260,6 +263,8 @@ class _Recovery:
                 self._repair.repair_segment(segment, None, next_base)
             elif base < limit and next_base is None and not found.indexes[base]:
                 segment.take_empty_index()
+            elif base >= limit and found.indexes.get(base) == 0:
+                segment.is_index_file_empty = True
             local.add(segment)
         if missing:
             logger.error("%s: rebuilt the missing indexes of %d segments", local.directory, missing)

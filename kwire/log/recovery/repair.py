@@ -17,8 +17,11 @@ from kwire.log.recovery.quarantine import free_path, quarantine, salvage
 from kwire.log.recovery.segment_check import READINGS_MAX, Damage, check_segment, is_a_batch
 from kwire.log.segment.segment import LOG_SUFFIX, Segment
 from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.protocol.records import BatchHeader
 
 logger = logging.getLogger(__name__)
+
+KNOWN_BATCHES_MAX = 64
 
 
 class LostRecordsError(ValueError):
@@ -34,6 +37,9 @@ class SegmentRepair:
     def __init__(self, local: LocalLog, durable_below: int) -> None:
         self._local = local
         self._durable_below = durable_below
+        # Of short segments, by base offset, as two readings found them: who needs the headers next
+        # does not read them a third time.
+        self.known_batches: dict[int, list[tuple[int, BatchHeader]]] = {}
 
     def repairing(self, action: Callable[[], None]) -> None:
         """Do `action`; where it comes across a damaged segment, repair that and begin anew."""
@@ -98,7 +104,10 @@ class SegmentRepair:
         if checked.damage:
             was_cut = _repair(segment, checked.damage, recovery_point, next_base)
             checked = check_segment(segment)
-        end_offset, epochs = _rebuild_indexes(segment, checked.digest)
+        end_offset, epochs, batches = _rebuild_indexes(segment, checked.digest)
+        self.known_batches.pop(segment.base_offset, None)
+        if len(batches) <= KNOWN_BATCHES_MAX:
+            self.known_batches[segment.base_offset] = batches
         for epoch, (first_offset, last_offset) in epochs.items():
             self._local.epoch_file.epochs.observe(epoch, first_offset)
             self._local.epoch_file.epochs.observe(epoch, last_offset)
@@ -106,16 +115,22 @@ class SegmentRepair:
         return end_offset, was_cut
 
 
-def _rebuild_indexes(segment: Segment, digest: int) -> tuple[int, dict[int, tuple[int, int]]]:
-    """Index all batches of a segment, which have this digest: its end, and by epoch the first and
-    the last offset."""
+def _rebuild_indexes(
+    segment: Segment, digest: int
+) -> tuple[int, dict[int, tuple[int, int]], list[tuple[int, BatchHeader]]]:
+    """Index all batches of a segment, which have this digest: its end, by epoch the first and the
+    last offset, and the batches, of which one more than KNOWN_BATCHES_MAX says that there are
+    more."""
     for _ in range(READINGS_MAX):
         segment.reset_indexes()
         epochs: dict[int, tuple[int, int]] = {}
+        batches: list[tuple[int, BatchHeader]] = []
         latest = 0
         end_offset, found = segment.base_offset, 0
-        for _, header in segment.walk(0):
+        for position, header in segment.walk(0):
             found = hash((found, header))
+            if len(batches) <= KNOWN_BATCHES_MAX:
+                batches.append((position, header))
             segment.assign(header, header.base_offset, header.max_timestamp)
             end_offset = header.next_offset
             epoch = header.partition_leader_epoch
@@ -123,7 +138,7 @@ def _rebuild_indexes(segment: Segment, digest: int) -> tuple[int, dict[int, tupl
                 first_offset, _ = epochs.get(epoch, (header.base_offset, 0))
                 epochs[epoch], latest = (first_offset, header.last_offset), epoch
         if found == digest:
-            return end_offset, epochs
+            return end_offset, epochs, batches
         logger.warning("%s: two readings differ; reading it again", segment.log_path)
     raise KafkaError(
         ErrorCode.CORRUPT_MESSAGE, f"{segment.log_path} is read differently every time"

@@ -74,7 +74,9 @@ class _Table:
             if self._persisted < len(self):
                 position = self._persisted * self.entry_size
                 write_fully(self.files, handle, [self._encode(self._persisted)], position)
-            self.files.truncate(handle, len(self) * self.entry_size)
+            size_bytes = len(self) * self.entry_size
+            if self.files.size(handle) != size_bytes:  # to ask costs less than to cut
+                self.files.truncate(handle, size_bytes)
         finally:
             self.files.close(handle)
         self._persisted = len(self)
@@ -84,6 +86,10 @@ class _Table:
     def is_trimmed(self) -> bool:
         """Whether the file is known to hold exactly the entries."""
         return self._exact and self._persisted == len(self)
+
+    def found_empty(self) -> None:
+        """The file is there and has no bytes, and there are no entries yet."""
+        self._exact = True
 
     def _loaded(self, size_bytes: int) -> None:
         """The entries came from a file of this size."""

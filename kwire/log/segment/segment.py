@@ -83,6 +83,7 @@ class Segment:
         self._time_index: TimeIndex | None = None
         self._transaction_index: TransactionIndex | None = None
         self.has_transaction_index = has_transaction_index
+        self.is_index_file_empty = False  # as it was found; a rebuild is told once
         self.bytes_since_index = 0
         self._max_timestamp: int | None = NO_TIMESTAMP if is_new or not size_bytes else None
         self._offset_of_max_timestamp = base_offset
@@ -130,8 +131,13 @@ class Segment:
         """Let go of the open file and, when sealed, of the indexes; they come back when needed."""
         self.close()
         if self.is_sealed:
-            self._index = None
-            self._time_index = None
+            self._index = self._time_index = None
+
+    def let_go_of_indexes(self) -> None:
+        """Those that are in their files come back when somebody appends, or looks something up."""
+        tables = (self._index, self._time_index)
+        if all(table is not None and table.is_trimmed for table in tables):
+            self._index = self._time_index = None
 
     @property
     def index(self) -> OffsetIndex:
@@ -368,8 +374,7 @@ class Segment:
         if self._handle >= 0 and self._allocated_bytes:
             self.files.truncate(self._handle, self.size_bytes)
         # Sealed indexes are read again when somebody looks something up.
-        self._index = None
-        self._time_index = None
+        self._index = self._time_index = None
         if self._handle >= 0 and self._open_segments is not None:
             self._open_segments.opened(self)  # it counts among the sealed ones from now on
 
@@ -434,16 +439,16 @@ class Segment:
         # What follows the last time entry is not in it: read those batches.
         start = self.index.floor(self._offset_of_max_timestamp)[1]
         for _, header in self.walk(start):
-            self._note_timestamp(header)
-
-    def _note_timestamp(self, header: BatchHeader) -> None:
-        if header.max_timestamp > (self._max_timestamp or NO_TIMESTAMP):
-            self._max_timestamp = header.max_timestamp
-            self._offset_of_max_timestamp = header.last_offset
+            if header.max_timestamp > (self._max_timestamp or NO_TIMESTAMP):
+                self._max_timestamp = header.max_timestamp
+                self._offset_of_max_timestamp = header.last_offset
 
     def reset_indexes(self) -> None:
         """Empty indexes, for a rebuild by `reindex`."""
         self._index, self._time_index = self._empty_indexes()
+        if self.is_index_file_empty:
+            self.is_index_file_empty = False
+            self._index.found_empty()
         self._max_timestamp = NO_TIMESTAMP
         self._offset_of_max_timestamp = self.base_offset
         self._first_timestamp = None
@@ -485,8 +490,7 @@ class Segment:
         self._hints.clear()
         self.finish_indexes()
         if self.is_sealed:
-            self._index = None
-            self._time_index = None
+            self._index = self._time_index = None
 
     def cut(self, position: int) -> None:
         """Drop what begins at `position`, from the log only (recovery; indexes are rebuilt)."""

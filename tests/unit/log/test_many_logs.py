@@ -195,3 +195,99 @@ def test_a_made_directory_says_whether_it_is_new() -> None:
     disk = SimulatedDisk(SeededRandom(1))
     assert disk.make_directory("/data/topic-0") is True
     assert disk.make_directory("/data/topic-0") is False
+
+
+def test_after_a_kill_a_short_segment_is_read_twice_and_its_empty_index_not_opened() -> None:
+    """The second reading confirms the first; producers are those of the batches that it found."""
+    disk = SimulatedDisk(SeededRandom(1))
+    disk.make_directory("/data")
+
+    def opened() -> PartitionLog:
+        return open_log("/data/t-0", "t", 0, TOPIC_ID, LogConfig(), ManualClock(), files=disk)
+
+    log = opened()
+    log.append_as_leader(
+        client_batch(3, producer_id=7, producer_epoch=0, base_sequence=0), leader_epoch=0
+    )
+    log.abandon()
+    stem = "/data/t-0/00000000000000000000"
+    assert disk.size_of(stem + ".index") == 0
+    calls: list[str] = []
+    open_, pread = disk.open, disk.pread
+
+    def watched_open(path: str, *, create: bool = False, writable: bool = True) -> int:
+        calls.append(path)
+        return open_(path, create=create, writable=writable)
+
+    def watched_pread(handle: int, size_bytes: int, position: int) -> bytes:
+        calls.append("pread")
+        return pread(handle, size_bytes, position)
+
+    disk.open, disk.pread = watched_open, watched_pread  # type: ignore[method-assign]
+    log = opened()
+    assert log.log_end_offset == 3
+    assert log.producers.entries[7].batches[-1].last_sequence == 2
+    assert calls.count("pread") == 2
+    assert stem + ".index" not in calls
+    log.append_as_leader(
+        client_batch(1, producer_id=7, producer_epoch=0, base_sequence=3), leader_epoch=0
+    )
+    log.close(sync=True)
+    log = opened()
+    assert log.producers.entries[7].batches[-1].last_sequence == 3
+
+
+def test_an_index_file_that_is_not_empty_is_cut_after_a_kill() -> None:
+    """What a kill left in it does not outlive a rebuild that finds no entries."""
+    disk = SimulatedDisk(SeededRandom(1))
+    disk.make_directory("/data")
+
+    def opened() -> PartitionLog:
+        return open_log("/data/t-0", "t", 0, TOPIC_ID, LogConfig(), ManualClock(), files=disk)
+
+    log = opened()
+    log.append_as_leader(client_batch(3), leader_epoch=0)
+    log.abandon()
+    path = "/data/t-0/00000000000000000000.index"
+    handle = disk.open(path)
+    disk.pwritev(handle, [bytes(range(8))], 0)
+    disk.close(handle)
+    log = opened()
+    assert log.log_end_offset == 3
+    assert disk.size_of(path) == 0
+
+
+def test_indexes_that_a_start_has_rebuilt_are_not_kept_in_memory() -> None:
+    """They are in their files, from which an append, a look-up and a stop take them again."""
+    disk = SimulatedDisk(SeededRandom(1))
+    disk.make_directory("/data")
+
+    def opened(*, clean: bool = False) -> PartitionLog:
+        return open_log(
+            "/data/t-0",
+            "t",
+            0,
+            TOPIC_ID,
+            LogConfig(index_interval_bytes=1),
+            ManualClock(),
+            files=disk,
+            clean=clean,
+        )
+
+    log = opened()
+    for number in range(3):
+        log.append_as_leader(client_batch(2, timestamp=1000 + number), leader_epoch=0)
+    log.abandon()
+    log = opened()
+    active = log.segments.active
+    assert active._index is None
+    assert active._time_index is None
+    assert active.max_timestamp == 1002
+    log.append_as_leader(client_batch(2, timestamp=2000), leader_epoch=0)
+    entries = list(active.index.offsets), list(active.time_index.timestamps)
+    assert entries == ([3, 5, 7], [1001, 1002, 2000])
+    log.close(sync=True)
+    log = opened(clean=True)
+    active = log.segments.active
+    assert (list(active.index.offsets), list(active.time_index.timestamps)) == entries
+    assert log.log_end_offset == 8
