@@ -77,7 +77,8 @@ opens by itself does not count. They are shown beside the broker's:
 Counts are added up over pushes; they begin at 0 with the HTTP process. Histograms (exponential ones
 with their buckets' upper bounds) and summaries are shown as Prometheus has them, with up to 200
 buckets or quantiles. What cannot be shown is counted in `kwire_client_telemetry_left_out_total`. A
-client is shown until it has been silent for three of its intervals, five minutes at least. Bounds:
+series is shown until its client has not sent it for three of its intervals, five minutes at least:
+that of a partition it no longer has, or that it is no longer asked for, goes. Bounds:
 1,000 clients, 1,000 series of each, 50,000 series and 1,000 names in all; 2,000 points of a push;
 16 MB of pushes that no scrape has read.
 """

@@ -106,6 +106,9 @@ class KnownQuorum(Quorum, Protocol):
     @property
     def leader_id(self) -> int | None: ...
 
+    @property
+    def is_led(self) -> bool: ...
+
 
 def health_of(
     config: BrokerConfig, lifecycle: Lifecycle, quorum: KnownQuorum, logs: LogManager
@@ -118,6 +121,11 @@ def health_of(
         name=f"node {config.node_id}",
         is_broker=config.is_broker,
         session_timeout_ms=config["broker.session.timeout.ms"],
-        has_controller=lambda: quorum.driver is not None and quorum.leader_id is not None,
+        # A broker that misses its controller knows by its heartbeats.
+        has_controller=lambda: (
+            quorum.driver is not None
+            and quorum.leader_id is not None
+            and (config.is_broker or quorum.is_led)
+        ),
         is_serving=False,
     )

@@ -211,6 +211,12 @@ class MetadataQuorum:
         return self._opened.leader_id
 
     @property
+    def is_led(self) -> bool:
+        """Whether that one leads, as far as this node can tell: the last one is known for as long
+        as there is no other."""
+        return self.driver is not None and self.driver.raft.is_led
+
+    @property
     def waits_for(self) -> str:
         """What the metadata log is short of, empty while it is not."""
         return "" if self.driver is None else self.driver.waits_for

@@ -7,7 +7,9 @@ OpenTelemetry gives to Prometheus: `org.apache.kafka.producer.record.send.total`
 `client_` in front: no client can show something as the broker's. Histograms and summaries are
 shown by three names, as Prometheus has it: NAME_bucket or NAME, NAME_sum and NAME_count.
 
-A client is shown until it has been silent for three of its intervals, five minutes at least. Of
+A series is shown until its client has not sent it for three of its intervals, five minutes at
+least: what a client no longer has (a partition that is another one's now), or is no longer asked
+for, is no value of today. A client is shown for as long as it sends anything. Of
 more than `CLIENTS_MAX` those that have been silent for longest go; what is beyond the other bounds
 is counted and left out.
 """
@@ -76,7 +78,7 @@ class SeriesFamily(NamedTuple):
 class ClientSeries:
     """The series of one client."""
 
-    __slots__ = ("labels", "lines", "shown_ms", "values")
+    __slots__ = ("labels", "lines", "shown_ms", "until_ms", "values")
 
     def __init__(self, push: Push) -> None:
         self.labels = tuple(
@@ -89,6 +91,8 @@ class ClientSeries:
         self.shown_ms = 0
         self.lines = 0
         self.values: dict[SeriesKey, int | float | Distribution] = {}
+        self.until_ms: dict[SeriesKey, int] = {}
+        """Until when each of them is shown."""
 
 
 class AllSeries:
@@ -126,10 +130,10 @@ class AllSeries:
         self._clients.move_to_end(push.instance_id)
         client.shown_ms = max(client.shown_ms, push.shown_ms)
         for point in metrics.points:
-            if not self._add(client, point):
+            if not self._add(client, point, push.shown_ms):
                 self.left_out += 1
 
-    def _add(self, client: ClientSeries, point: Point) -> bool:
+    def _add(self, client: ClientSeries, point: Point, until_ms: int) -> bool:
         """Whether there was room, and the point fits to what is known under its name."""
         key = SeriesKey(_name(point), _labels(point))
         kind = _kind(point)
@@ -152,13 +156,20 @@ class AllSeries:
         client.lines += room
         self._count += room
         client.values[key] = _added(before, value) if point.is_delta else value
+        client.until_ms[key] = max(client.until_ms.get(key, 0), until_ms)
         return True
 
     def expire(self, now_ms: int) -> None:
-        """Forget clients that have been silent for long."""
+        """Forget clients that have been silent for long, and series that they do not send."""
         for instance_id, client in list(self._clients.items()):
             if client.shown_ms <= now_ms:
                 self._forget(instance_id)
+                continue
+            for key in [key for key, until_ms in client.until_ms.items() if until_ms <= now_ms]:
+                del client.until_ms[key]
+                lines = _lines(client.values.pop(key))
+                client.lines -= lines
+                self._count -= lines
 
     def _forget(self, instance_id: str) -> None:
         client = self._clients.pop(instance_id)

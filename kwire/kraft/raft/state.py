@@ -112,6 +112,10 @@ class RaftState:
         return self.role.leader_id
 
     @property
+    def is_led(self) -> bool:
+        return self.role.is_led
+
+    @property
     def is_voter(self) -> bool:
         """Whether this replica votes: among the newest voters, or removed by a change that is not
         known to be committed. Without the latter a leader that removes itself and dies could
@@ -355,7 +359,9 @@ class RaftState:
         """No majority would vote: back to the leader of the epoch, if one is known."""
         if role.leader_id is not None and role.leader_endpoints and not role.leader_is_gone:
             self.become_follower(role.epoch, role.leader_id, role.leader_endpoints, now_ms)
-            if self.elects_quickly(now_ms) and isinstance(self.role, Follower):
+            assert isinstance(self.role, Follower)
+            self.role.leader_is_silent = True
+            if self.elects_quickly(now_ms):
                 self.role.leader_refuses = True
                 self.role.fetch_by_ms = now_ms + self.random_wait_ms(now_ms)
         else:
@@ -405,6 +411,7 @@ class RaftState:
         if follower.leader_refuses:
             follower.leader_refuses = False
             self.elect_as_usual()
+        follower.leader_is_silent = False
         self.leader_heard = (follower.leader_id, now_ms)
         follower.fetch_by_ms = now_ms + self.config.fetch_timeout_ms
 

@@ -81,6 +81,31 @@ def test_two_voters_can_elect_nobody_and_go_on_when_the_leader_is_back() -> None
     assert script.cluster.leaders()
 
 
+@pytest.mark.parametrize("is_refused", [False, True])
+def test_a_voter_that_has_lost_its_leader_is_not_led_until_there_is_one(is_refused: bool) -> None:
+    """It knows the last one for as long as nobody else can lead, and says so in what it is told of
+    the quorum; whoever asks whether the quorum works must not be told yes."""
+    script = Script()
+    for command in SETTLED:
+        script.execute(command)
+    raft = script.cluster.nodes[2].raft
+    assert raft is not None
+    assert raft.is_led
+    for command in ("crash 3", "crash 1", *(["refused 1 2"] if is_refused else [])):
+        script.execute(command)
+    script.execute(f"run {FETCH_TIMEOUT_MS + 10}")
+    for _ in range(100):
+        script.execute("run 50")
+        assert raft.leader_id == 1
+        assert not raft.is_led
+    script.execute("start 1")
+    script.execute("run 8000")
+    assert raft.is_led
+    leader = script.cluster.leader()
+    assert leader.raft is not None
+    assert leader.raft.is_led
+
+
 def test_news_of_an_older_epoch_or_from_before_the_last_sign_of_life_count_for_nothing() -> None:
     script = Script()
     for command in SETTLED:

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from kwire.config.broker_config import BrokerConfig
 from kwire.membership.lifecycle import State
-from kwire.node.health import REASONS_MAX, Health
+from kwire.node.health import REASONS_MAX, Health, health_of
 
 
 def health(
@@ -72,3 +73,27 @@ def test_a_long_list_is_cut() -> None:
     reasons = told(health(refused=refused))
     assert len(reasons) == REASONS_MAX + 1
     assert reasons[-1] == "7 more"
+
+
+@pytest.mark.parametrize(
+    ("is_broker", "reasons"), [(False, ["node 1: no active controller is known"]), (True, [])]
+)
+def test_a_controller_whose_quorum_is_lost_is_not_ready(
+    is_broker: bool, reasons: list[str]
+) -> None:
+    """It still knows the last leader. A broker hears of it by its heartbeats."""
+    controller = {
+        "process.roles": "controller",
+        "listeners": "CONTROLLER://127.0.0.1:0",
+        "controller.listener.names": "CONTROLLER",
+        "controller.quorum.bootstrap.servers": "127.0.0.1:9093",
+    }
+    config = BrokerConfig.load(overrides={"node.id": "1", **({} if is_broker else controller)})
+    quorum: Any = SimpleNamespace(driver=object(), leader_id=2, is_led=False, waits_for="")
+    lifecycle = SimpleNamespace(state=State.RUNNING, is_caught_up=True, silence_ms=0)
+    logs: Any = SimpleNamespace(shortages=SimpleNamespace(refused={}), directories=[], logs=list)
+    one = health_of(config, lifecycle, quorum, logs)
+    one.serving()
+    assert told(one) == reasons
+    quorum.is_led = True
+    assert told(one) == []

@@ -258,3 +258,19 @@ def test_clients_that_are_silent_are_not_shown_any_more() -> None:
     assert values(found) == {}
     found.add(push(otlp.total("a", otlp.point(1))))  # what it was is forgotten with the last one
     assert values(found) == {"client_a_total": [1]}
+
+
+def test_series_that_a_client_does_not_send_any_more_go_and_make_room(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A gauge of a partition that is another consumer's now would tell its old value for ever."""
+    monkeypatch.setattr(series, "SERIES_OF_CLIENT_MAX", 2)
+    found = AllSeries()
+    found.add(push(otlp.gauge("lag", *(otlp.point(9, {"partition": at}) for at in "01"))))
+    found.add(push(otlp.gauge("lag", otlp.point(3, {"partition": "1"})), at_ms=10))
+    found.expire(SILENT_MS - 1)
+    assert values(found) == {"client_lag": [9, 3]}
+    found.expire(SILENT_MS)
+    assert values(found) == {"client_lag": [3]}
+    found.add(push(otlp.gauge("lag", otlp.point(7, {"partition": "2"})), at_ms=20))
+    assert (values(found), found.left_out) == ({"client_lag": [3, 7]}, 0)

@@ -71,6 +71,12 @@ class Role:
         return None
 
     @property
+    def is_led(self) -> bool:
+        """Whether somebody leads, as far as this replica can tell: itself, or one that it follows
+        and has not missed."""
+        return False
+
+    @property
     def leader_endpoints(self) -> Endpoints:
         return ()
 

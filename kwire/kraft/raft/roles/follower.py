@@ -51,12 +51,17 @@ class Follower(Role):
         self.has_fetched = False
         self.leader_is_gone = False  # it has said so
         self.leader_refuses = False  # its machine has, until it is heard of again
+        self.leader_is_silent = False  # a pre-vote because of that was lost; until it is heard of
         self.has_updated_leader = False
         self.fetching: SnapshotFetch | None = None
 
     @property
     def leader_id(self) -> int:
         return self._leader_id
+
+    @property
+    def is_led(self) -> bool:
+        return not (self.leader_is_gone or self.leader_refuses or self.leader_is_silent)
 
     @property
     def leader_endpoints(self) -> Endpoints:

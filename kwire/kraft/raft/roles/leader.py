@@ -105,6 +105,10 @@ class Leader(Role):
         self.set_voters(voters)
 
     @property
+    def is_led(self) -> bool:
+        return True
+
+    @property
     def leader_id(self) -> int:
         return self._local.id
 
