@@ -234,15 +234,21 @@ class Cluster:
         *,
         create: bool = False,
         is_new: bool = False,
+        partition: int = -1,
         timeout_s: float | None = None,
     ) -> Topic:
         """The metadata of a topic with a leader for every partition; waits for it a while.
 
         RequestFailed UNKNOWN_TOPIC_OR_PARTITION where there is none, at once; with `is_new` the
-        broker that is asked may not have heard of it yet.
+        broker that is asked may not have heard of it yet. One that is not known to have
+        `partition` is asked anew: it may have grown.
         """
         known = self._topics.get(name)
-        if known is not None and self.loop.time() - known[0] < self.settings.metadata_max_age_s:
+        if (
+            known is not None
+            and partition < len(known[1].partitions)
+            and self.loop.time() - known[0] < self.settings.metadata_max_age_s
+        ):
             return known[1]
         return await self.retrying(
             lambda: self._asked_topic(name, create, is_new or create), timeout_s
@@ -269,8 +275,8 @@ class Cluster:
             self._names.pop(known[1].topic_id, None)
 
     async def leader(self, name: str, partition: int) -> int:
-        """The node that leads a partition; RequestFailed where there is no such."""
-        topic = await self.topic(name)
+        """The node that leads a partition; ClientError where there is no such."""
+        topic = await self.topic(name, partition=partition)
         for entry in topic.partitions:
             if entry.partition_index == partition:
                 return entry.leader_id

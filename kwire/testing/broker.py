@@ -27,6 +27,7 @@ from kwire.testing.brokers.unfinished import NOTE, unfinished
 from kwire.testing.entering import entered
 from kwire.testing.faults import Faults
 from kwire.testing.groups import Group
+from kwire.testing.owner import Owner
 from kwire.testing.snapshots import Snapshot
 from kwire.testing.topics import Topic, names_of_topics
 
@@ -84,9 +85,10 @@ class Broker:
         else:
             is_durable = self._temporary is None
             self._runner = ThreadRunner("broker", self._settings, port=port, is_durable=is_durable)
-        self._client = BlockingClient(lambda: self.bootstrap)
+        self._client = BlockingClient(self._asked)
         self._is_process = process
         self._is_closed = False
+        self._owner = Owner("the broker")
         self._snapshots: list[Snapshot] = []
 
     def _settings(self, port: int) -> Mapping[str, str]:
@@ -220,8 +222,15 @@ class Broker:
                 made.close()
                 raise
 
+    def _asked(self) -> str:
+        """Where it is asked; BrokerFailed once it has ended for good."""
+        if self._is_closed and not self.is_running:
+            raise BrokerFailed("the broker is closed")
+        return self.bootstrap
+
     def _check_open(self) -> None:
-        """BrokerFailed after the end of its data."""
+        """BrokerFailed after the end of its data, and in a fork."""
+        self._owner.check()
         if self._is_closed and self._temporary is not None:
             raise BrokerFailed("the broker is closed, and its data is gone: make another one")
 
@@ -230,7 +239,9 @@ class Broker:
 
     def close(self) -> None:
         """End it, its snapshots, and its data if that is temporary: it cannot start again then.
-        Nothing when that was said before."""
+        Nothing when that was said before, and in a fork of the process that made it."""
+        if not self._owner.is_here:
+            return
         self._is_closed = True
         try:
             for taken in self._snapshots:

@@ -33,6 +33,7 @@ from kwire.testing.cluster.ports import free_ports
 from kwire.testing.entering import entered
 from kwire.testing.faults import Faults
 from kwire.testing.groups import Group
+from kwire.testing.owner import Owner
 from kwire.testing.snapshots import ClusterSnapshot, Snapshot
 from kwire.testing.topics import Topic, names_of_topics
 
@@ -152,6 +153,7 @@ class Cluster:
         )
         self._is_process, self._has_faults = process, faults
         self._is_closed = False
+        self._owner = Owner("the cluster")
         self._directory = Path(tempfile.mkdtemp(prefix="kwire-testing-"))
         self._relays = Relays()
         self._parted: set[frozenset[int]] = set()
@@ -162,7 +164,7 @@ class Cluster:
         for node_id in ids:
             self._add(node_id, process=process, has_faults=faults)
         self._format()
-        self._client = BlockingClient(lambda: self.bootstrap)
+        self._client = BlockingClient(self._asked)
         self._snapshots: list[ClusterSnapshot] = []
 
     def _add(self, node_id: int, *, process: bool, has_faults: bool) -> None:
@@ -305,8 +307,9 @@ class Cluster:
                 broker.resume()
 
     def close(self) -> None:
-        """End all brokers and their data; nothing when that was said before."""
-        if self._is_closed:
+        """End all brokers and their data; nothing when that was said before, and in a fork of the
+        process that made them."""
+        if self._is_closed or not self._owner.is_here:
             return
         self._is_closed = True
         try:
@@ -390,8 +393,15 @@ class Cluster:
                 made.close()
                 raise
 
+    def _asked(self) -> str:
+        """Where it is asked; BrokerFailed after its end."""
+        if self._is_closed:
+            raise BrokerFailed("the cluster is closed")
+        return self.bootstrap
+
     def _check_open(self) -> None:
-        """BrokerFailed after the end of its data."""
+        """BrokerFailed after the end of its data, and in a fork."""
+        self._owner.check()
         if self._is_closed:
             raise BrokerFailed("the cluster is closed, and its data is gone: make another one")
 

@@ -16,6 +16,7 @@ from kwire.faults.errors import ANOTHER, FaultError
 from kwire.faults.kinds import Acts, Given
 from kwire.faults.rules import parse_rule
 from kwire.testing.brokers.runner import BrokerFailed, FaultControl, Runner
+from kwire.testing.owner import Owner
 
 ELSEWHERE = "NOT_COORDINATOR"
 """Another broker has what a fault is about."""
@@ -28,6 +29,7 @@ class Fault:
         self.kind = kind
         self._at = list(at)
         self._hits = hits
+        self._owner = Owner("the fault")
 
     def __repr__(self) -> str:
         return f"Fault({self.kind!r}, hits={self.hits})"
@@ -55,7 +57,8 @@ class Fault:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.remove()
+        if self._owner.is_here:
+            self.remove()
 
 
 def _hits_of(control: FaultControl, number: int) -> int:

@@ -9,6 +9,8 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import TypeVar
 
+from kwire.testing.owner import Owner
+
 TIMEOUT_S = 60.0
 
 T = TypeVar("T")
@@ -25,6 +27,7 @@ class LoopThread:
         self, name: str, loop: asyncio.AbstractEventLoop | None = None, *, daemon: bool = True
     ) -> None:
         self.loop = loop or asyncio.new_event_loop()
+        self.owner = Owner(name)
         self._thread = threading.Thread(target=self._turn, name=name, daemon=daemon)
 
     def _turn(self) -> None:
@@ -39,7 +42,10 @@ class LoopThread:
         self._thread.start()
 
     def submit(self, work: Coroutine[None, None, T]) -> Future[T]:
-        """Begin a coroutine there."""
+        """Begin a coroutine there; BrokerFailed in a fork of its process."""
+        if not self.owner.is_here:
+            work.close()
+            self.owner.check()
         return asyncio.run_coroutine_threadsafe(work, self.loop)
 
     def run(self, work: Coroutine[None, None, T], timeout_s: float = TIMEOUT_S) -> T:

@@ -22,6 +22,7 @@ from kwire.testing.brokers.copies import (
 )
 from kwire.testing.brokers.runner import ANEW, BrokerFailed, GoingOn, Still
 from kwire.testing.brokers.unfinished import NOTE, check_finished, unfinished
+from kwire.testing.owner import Owner
 
 PLACE = (
     "log.dirs",
@@ -91,6 +92,7 @@ class Snapshot:
         self, directory: Path, tree: Tree, options: Mapping[str, str], still: Still, *, links: bool
     ) -> None:
         self.directory = directory
+        self._owner = Owner("the snapshot")
         self._tree = tree
         self.going_on = GoingOn(still.incarnation, still.logs) if still.is_written_out else ANEW
         """Who goes on from it; `ANEW` where a broker has to start on it as after a kill."""
@@ -165,8 +167,9 @@ class Snapshot:
         copy_tree(str(self.directory / "data"), str(data), links=False)
 
     def close(self) -> None:
-        """It is not needed any more; nothing when that was said before."""
-        shutil.rmtree(self.directory, ignore_errors=True)
+        """It is not needed any more; nothing when that was said before, and in a fork."""
+        if self._owner.is_here:
+            shutil.rmtree(self.directory, ignore_errors=True)
 
     def __enter__(self) -> Self:
         return self

@@ -19,6 +19,7 @@ from kwire.testing.brokers.runner import (
 )
 from kwire.testing.brokers.unfinished import check_finished
 from kwire.testing.cluster.process import NodeFailed, ServeProcess
+from kwire.testing.owner import Owner
 from kwire.testing.waiting import wait_until
 
 
@@ -38,12 +39,14 @@ class ProcessRunner:
         self._settings = settings
         self._process = ServeProcess(name, is_supervised=True)
         self._is_paused = False
+        self._owner = Owner(name)
 
     @property
     def is_running(self) -> bool:
         return self._process.is_running
 
     def start(self, going_on: GoingOn = ANEW) -> None:
+        self._owner.check()
         if self.is_running:
             raise BrokerFailed(f"{self.name} is running")
         settings = self._settings(self.port)
@@ -73,10 +76,12 @@ class ProcessRunner:
         return found[1]
 
     def stop(self) -> None:
+        self._owner.check()
         if self.is_running:
             self._process.stop()
 
     def kill(self) -> None:
+        self._owner.check()
         self._process.kill()
 
     def lose_power(self) -> None:
@@ -108,6 +113,7 @@ class ProcessRunner:
         return False
 
     def while_still(self, work: Callable[[Still], T]) -> T:
+        self._owner.check()
         if not self.is_running or self._is_paused:
             return work(Still())
         self.pause()
@@ -117,6 +123,8 @@ class ProcessRunner:
             self.resume()
 
     def close(self) -> None:
+        if not self._owner.is_here:
+            return
         try:
             self.stop()
         finally:
@@ -126,6 +134,7 @@ class ProcessRunner:
         return self._process.log_text()
 
     def _running(self) -> ServeProcess:
+        self._owner.check()
         if not self.is_running:
             raise BrokerFailed(f"{self.name} is not running")
         return self._process

@@ -39,6 +39,7 @@ class ThreadFaults:
         return self._done(self._faults.standing)
 
     def _done(self, work: Callable[[], T]) -> T:
+        self._thread.owner.check()
         return work() if self._is_still() else self._thread.run(_called(work))
 
 

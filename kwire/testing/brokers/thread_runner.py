@@ -32,6 +32,7 @@ from kwire.testing.brokers.thread_files import ThreadFiles
 from kwire.testing.brokers.thread_logs import ThreadLog
 from kwire.testing.brokers.unfinished import check_finished
 from kwire.testing.loop_thread import TIMEOUT_S, LoopThread
+from kwire.testing.owner import Owner
 from kwire.testing.unbegun import drop_unbegun
 
 _numbers = itertools.count(1)
@@ -65,12 +66,14 @@ class ThreadRunner:
         self._prefix = f"kwire-{next(_numbers)}-{name}/"
         self._log = ThreadLog(self._prefix)
         self._life: _Life | None = None
+        self._owner = Owner(name)
 
     @property
     def is_running(self) -> bool:
         return self._life is not None
 
     def start(self, going_on: GoingOn = ANEW) -> None:
+        self._owner.check()
         if self._life is not None:
             raise BrokerFailed(f"{self.name} is running")
         settings = self._settings(self.port)
@@ -87,11 +90,13 @@ class ThreadRunner:
         self._life = life
 
     def stop(self) -> None:
+        self._owner.check()
         life, self._life = self._life, None
         if life is not None:
             life.stop()
 
     def kill(self) -> None:
+        self._owner.check()
         life, self._life = self._life, None
         if life is not None:
             life.kill()
@@ -116,9 +121,12 @@ class ThreadRunner:
         return True
 
     def while_still(self, work: Callable[[Still], T]) -> T:
+        self._owner.check()
         return work(Still()) if self._life is None else self._life.while_still(work)
 
     def close(self) -> None:
+        if not self._owner.is_here:
+            return
         try:
             self.stop()
         finally:
@@ -128,6 +136,7 @@ class ThreadRunner:
         return self._log.text()
 
     def _running(self) -> _Life:
+        self._owner.check()
         if self._life is None:
             raise BrokerFailed(f"{self.name} is not running")
         return self._life

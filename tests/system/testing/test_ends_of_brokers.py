@@ -75,6 +75,86 @@ def test_a_broker_of_a_directory_that_stays_may_start_after_its_end(tmp_path: Pa
         assert broker.topic("t").values() == [b"a"]
 
 
+LEAVING = """
+import os
+import sys
+
+from kwire.testing import Broker, BrokerFailed, Cluster
+
+try:
+    with MADE as brokers:
+        brokers.topic("t").send("a")
+        with FAULT, brokers.snapshot() as kept:
+            if os.fork() == 0:
+                assert brokers.topic("t").values() == [b"a"]
+                brokers.topic("t").send("b")
+                for call in (brokers.kill, brokers.stop, brokers.restart, brokers.pause,
+                             brokers.snapshot, brokers.reset, lambda: brokers.restore(kept),
+                             brokers.start, brokers.faults.clear):
+                    try:
+                        call()
+                    except BrokerFailed as error:
+                        assert "of which this one is a fork" in str(error), error
+                    else:
+                        raise AssertionError(call)
+                sys.exit(5)  # out of all contexts
+            assert os.waitstatus_to_exitcode(os.wait()[1]) == 5
+            STANDS
+            brokers.topic("t").assert_records("a", "b")
+            brokers.restart()
+            brokers.topic("t").assert_records("a", "b")
+            brokers.restore(kept)
+            brokers.topic("t").assert_records("a")
+except SystemExit as end:
+    os._exit(end.code)  # as a fork ends: libuv waits for its threads in an exit in order
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "has_faults"),
+    [("Broker()", True), ("Broker(process=True)", False), ("Cluster(2)", True)],
+)
+def test_a_fork_that_leaves_its_contexts_ends_nothing_of_the_process_that_made_it(
+    tmp_path: Path, made: str, has_faults: bool
+) -> None:
+    """It removed the data, and killed brokers that are processes; threads that it does not have it
+    asked for a minute."""
+    fault = 'brokers.faults.add("delay", ms=1, api="Produce")'
+    stands = "assert brokers.faults.standing()"
+    text = LEAVING.replace("MADE", made)
+    if has_faults:
+        text = text.replace("FAULT", fault).replace("STANDS", stands)
+    else:
+        text = text.replace("FAULT, ", "").replace("            STANDS\n", "")
+        text = text.replace("brokers.start, brokers.faults.clear", "brokers.start")
+    told = subprocess.run(
+        [sys.executable, "-W", "error", "-c", text],
+        cwd=tmp_path,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=300,
+    )
+    assert told.returncode == 0, told.stderr
+    assert list(tmp_path.glob("kwire*")) == []
+
+
+@pytest.mark.parametrize("make", [Broker, lambda: Cluster(1)], ids=["broker", "cluster"])
+def test_what_is_asked_of_a_closed_broker_is_told_at_once(
+    make: Callable[[], Broker | Cluster],
+) -> None:
+    """It was looked for until all attempts were used up, by a thread that stayed."""
+    others = set(threading.enumerate())
+    with make() as one:
+        topic, group = one.topic("t"), one.group("g")
+        topic.send("a")
+    for call in (topic.records, lambda: topic.send("b"), group.lag, one.topics):
+        with pytest.raises(BrokerFailed, match="is closed"):
+            call()
+    left = set(threading.enumerate()) - others
+    assert [thread.name for thread in left if thread.name == "kwire-testing-client"] == []
+
+
 LEFT = """
 import pathlib
 import threading

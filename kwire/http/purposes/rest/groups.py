@@ -59,8 +59,9 @@ async def check_partitions(cluster: Cluster, offsets: Sequence[GroupOffset]) -> 
     counts: dict[str, int] = {}
     for at, one in enumerate(offsets):
         count = counts.get(one.topic)
-        if count is None:
-            count = counts[one.topic] = len((await cluster.topic(one.topic)).partitions)
+        if count is None or one.partition >= count:
+            found = await cluster.topic(one.topic, partition=one.partition)
+            count = counts[one.topic] = len(found.partitions)
         if one.partition >= count:
             field = f"offsets[{at}]"
             message = f"{field}: topic {one.topic} has no partition {one.partition}"

@@ -21,7 +21,13 @@ from kwire.http.purposes.rest.once import (
 )
 from kwire.http.purposes.rest.problems import Offset, Problem, problem_of
 from kwire.http.purposes.rest.publishing import ACKS, Publishing, check_sizes
-from kwire.http.purposes.rest.records import Fetched, Messages, from_records, to_records
+from kwire.http.purposes.rest.records import (
+    Fetched,
+    Messages,
+    from_records,
+    last_partition,
+    to_records,
+)
 from kwire.http.purposes.rest.route import Answered, AnyRoute, Call, Nothing, Reply, Route
 from kwire.http.purposes.rest.shapes import AnOffset, Partition, Topic
 from kwire.protocol.errors import ErrorCode
@@ -98,13 +104,15 @@ async def publish_messages(
     publishing = client.part(Publishing, Publishing)
     publishing.check_quota()
     cluster = client.cluster
-    count = len((await cluster.topic(topic)).partitions)
+    found = await cluster.topic(topic, partition=last_partition(messages))
+    count = len(found.partitions)
     unkeyed = publishing.next_unkeyed() % count
     records, placed = to_records(messages, count, unkeyed, cluster.clock.wall_ms())
     check_sizes(messages, records, placed, await publishing.limit(topic))
     sent = await publishing.producer(ACKS[acks]).send(topic, records)
     for one in sent.values():
         if one.error is not None:
+            cluster.forget_topic(topic)  # it may be another one by now, with fewer partitions
             raise _refused(sent, placed)
     if len(sent) == 1:
         ((index, only),) = sent.items()
@@ -138,7 +146,7 @@ def _refused(sent: dict[int, Sent], placed: Sequence[int]) -> Problem:
 async def read(call: Call[Read, Nothing]) -> Reply:
     """Read a partition from an offset on."""
     asked = call.parameters
-    topic = await call.client.cluster.topic(asked.topic)
+    topic = await call.client.cluster.topic(asked.topic, partition=asked.partition)
     if all(one.partition_index != asked.partition for one in topic.partitions):
         message = f"topic {asked.topic} has no partition {asked.partition}"
         raise Problem(404, "not_found", message, parameter="partition")

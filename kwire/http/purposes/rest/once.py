@@ -17,7 +17,7 @@ from kwire.client.transactional_producer import RecordTooLarge
 from kwire.http.purposes.rest.clients import Client
 from kwire.http.purposes.rest.problems import Offset, Problem, throttled
 from kwire.http.purposes.rest.publishing import Publishing, check_sizes, too_large
-from kwire.http.purposes.rest.records import Message, to_records
+from kwire.http.purposes.rest.records import Message, last_partition, to_records
 from kwire.http.purposes.rest.shapes import WORDS
 from kwire.protocol.errors import ErrorCode
 
@@ -94,7 +94,8 @@ async def publish_once(
     )
     publishing.check_quota()
     once.check_quota()
-    count = len((await cluster.topic(topic)).partitions)
+    found = await cluster.topic(topic, partition=last_partition(messages))
+    count = len(found.partitions)
     unkeyed = publishing.next_unkeyed() % count
     records, placed = to_records(messages, count, unkeyed, cluster.clock.wall_ms())
     next_of = {index: iter(of_partition) for index, of_partition in records.items()}
@@ -111,6 +112,7 @@ async def publish_once(
                 topic, outgoing, key, body, batch_bytes_max=limit
             )
     except RequestFailed as error:
+        cluster.forget_topic(topic)  # it may be another one by now, with fewer partitions
         if error.code == ErrorCode.MESSAGE_TOO_LARGE:  # of a key that was used it is no matter
             check_sizes(messages, records, placed, limit)
         if isinstance(error, RecordTooLarge):

@@ -61,6 +61,11 @@ class Fetched(Struct, omit_defaults=True):
     partition: int | UnsetType = UNSET
 
 
+def last_partition(messages: Sequence[Message]) -> int:
+    """The highest one that messages name, -1 where none does."""
+    return max((-1 if one.partition is None else one.partition for one in messages), default=-1)
+
+
 def to_records(
     messages: Sequence[Message], partitions: int, unkeyed: int, now_ms: int
 ) -> tuple[dict[int, list[Record]], list[int]]:

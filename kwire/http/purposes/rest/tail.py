@@ -71,7 +71,8 @@ async def tail(call: Call[Tail, Nothing]) -> Streamed:
 
 
 async def _names(cluster: Cluster, asked: Tail) -> list[Name]:
-    topic = await cluster.topic(asked.topic)
+    wanted = -1 if asked.partition is None else asked.partition
+    topic = await cluster.topic(asked.topic, partition=wanted)
     indexes = sorted(one.partition_index for one in topic.partitions)
     if asked.partition is None:
         if asked.offset is not None:

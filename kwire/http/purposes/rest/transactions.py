@@ -26,7 +26,7 @@ from kwire.http.purposes.rest.groups import by_partition, check_partitions
 from kwire.http.purposes.rest.messages import Published
 from kwire.http.purposes.rest.problems import Offset, Problem, throttled
 from kwire.http.purposes.rest.publishing import Publishing, check_sizes, too_large
-from kwire.http.purposes.rest.records import Messages, to_records
+from kwire.http.purposes.rest.records import Messages, last_partition, to_records
 from kwire.http.purposes.rest.route import (
     Answered,
     AnyRoute,
@@ -205,7 +205,8 @@ async def send(call: Call[OfTransaction, SendInTransaction]) -> Reply:
     """Append messages; readers of committed messages see them after the commit."""
     body, client, name = call.body, call.client, call.parameters.transactional_id
     publishing = client.part(Publishing, Publishing)
-    count = len((await client.cluster.topic(body.topic)).partitions)
+    found = await client.cluster.topic(body.topic, partition=last_partition(body.messages))
+    count = len(found.partitions)
     unkeyed = publishing.next_unkeyed() % count
     now_ms = client.cluster.clock.wall_ms()
     records, placed = to_records(body.messages, count, unkeyed, now_ms)
@@ -220,6 +221,9 @@ async def send(call: Call[OfTransaction, SendInTransaction]) -> Reply:
     except _TooLarge as error:
         rows = [row for row, placed_in in enumerate(placed) if placed_in == error.index]
         raise too_large(rows[error.at], str(error)) from None
+    except ClientError:
+        client.cluster.forget_topic(body.topic)  # it may be another one by now
+        raise
     next_of = {index: iter(of_partition) for index, of_partition in offsets.items()}
     return Reply(200, Published([Offset(index, next(next_of[index])) for index in placed]))
 

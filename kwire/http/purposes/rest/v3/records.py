@@ -102,6 +102,14 @@ class _Wrong(Exception):
     """A record is not as it should be."""
 
 
+class _NoPartition(_Wrong):
+    """The topic is not known to have the partition that a record names."""
+
+    def __init__(self, index: int, partitions: int) -> None:
+        super().__init__(f"partition_id: expected less than {partitions}, got {index}")
+        self.index = index
+
+
 def documents(raw: bytes) -> list[str]:
     """The JSON documents that stand behind each other; Problem where they are none."""
     decoder = json.JSONDecoder(parse_constant=refused)
@@ -168,7 +176,7 @@ def _placed(text: str, partitions: int, unkeyed: int, now_ms: int) -> _Placed:
     if index is None:
         index = unkeyed if key is None else partition_of(key, partitions)
     elif index >= partitions:
-        raise _Wrong(f"partition_id: expected less than {partitions}, got {index}")
+        raise _NoPartition(index, partitions)
     timestamp = asked.timestamp or EPOCH + timedelta(milliseconds=now_ms)
     timestamp_ms = (timestamp - EPOCH) // timedelta(milliseconds=1)
     if timestamp_ms < 0:
@@ -216,6 +224,8 @@ async def _kept(
     except ClientError as error:
         failure = failure_of(error)
         return ProduceResponse(failure.told.error_code, failure.told.message)
+    if sent[placed.index].error is not None:
+        client.cluster.forget_topic(topic)  # it may be another one by now, with fewer partitions
     return _report(cluster_id, topic, placed, sent[placed.index])
 
 
@@ -235,9 +245,18 @@ async def produce(call: Call[OfClusterTopic, Documents]) -> Reply:
     unkeyed = publishing.next_unkeyed() % count
     now_ms = cluster.clock.wall_ms()
     found: list[_Placed | str] = []
+    is_asked_anew = False
     for text in texts:
         try:
-            found.append(_placed(text, count, unkeyed, now_ms))
+            try:
+                found.append(_placed(text, count, unkeyed, now_ms))
+            except _NoPartition as error:
+                if is_asked_anew:
+                    raise
+                is_asked_anew = True
+                topic = await cluster.topic(asked.topic_name, partition=error.index)
+                count = len(topic.partitions)
+                found.append(_placed(text, count, unkeyed, now_ms))
         except _Wrong as error:
             found.append(str(error))
     reports = await asyncio.gather(
