@@ -43,7 +43,7 @@ BROKER_RESOURCE = 4
 SLICE_COST = 100
 """A slice of `apply`: 10 new logs of about 0.5 ms each, or 100 partitions that only change."""
 NEW_LOG_COST = 10
-WALK_COST = 10_000
+WALK_COST = 5_000
 STEP_COST = 20
 """A slice of what is done with all partitions: 500 that are looked into, or 10,000 passed over."""
 
@@ -140,6 +140,7 @@ class ReplicaManager:
         self.broker_id = broker_id
         self.by_id: dict[tuple[bytes, int], Partition] = {}
         self.by_name: dict[tuple[str, int], Partition] = {}
+        self._in_order: list[Partition] | None = None  # all; listed anew after one has gone
         self._log_manager = log_manager
         self._topic_config = topic_config
         self._now_ms = now_ms
@@ -212,7 +213,9 @@ class ReplicaManager:
         a slice."""
         newest: dict[str, LogConfig] = {}
         cost = 0
-        for partition in list(self):
+        if self._in_order is None:
+            self._in_order = list(self)
+        for partition in self._in_order:
             if cost >= WALK_COST:
                 yield
                 cost = 0
@@ -259,6 +262,8 @@ class ReplicaManager:
             partition.now_ms = self._now_ms
             partition.on_effects = self._stepped
             self._open_log(partition, new.directories[new.replicas.index(self.broker_id)])
+            if self._in_order is not None:
+                self._in_order.append(partition)
             self.by_id[topic_id, index] = partition
             self.by_name[topic, index] = partition
         log = partition.log
@@ -364,6 +369,7 @@ class ReplicaManager:
         partition = self.by_id.pop((topic_id, index), None)
         if partition is None:
             return
+        self._in_order = None
         partition.disturb()
         if self.followers is not None:
             self.followers.forget(partition)

@@ -49,7 +49,7 @@ class CleanableLogs(Protocol):
     def clock(self) -> Clock: ...
     @property
     def scheduler(self) -> Scheduler: ...
-    def logs(self) -> list[PartitionLog]: ...
+    def logs_in_order(self) -> list[PartitionLog]: ...
     def directory_of(self, topic: str, partition: int) -> LogDirectory | None: ...
     def is_moving(self, topic: str, partition: int) -> bool: ...
     def checkpoint_failed(self, directory: LogDirectory, error: OSError) -> None: ...
@@ -163,18 +163,18 @@ class LogCleaner:
             return
         self._is_searching = True
         self._ratio_seen = 0.0
-        self._scan(self._logs.logs(), None)
+        self._scan(self._logs.logs_in_order(), 0, None)
 
-    def _scan(self, logs: list[PartitionLog], best: Candidate | None) -> None:
+    def _scan(self, logs: list[PartitionLog], begin: int, best: Candidate | None) -> None:
         """Compare logs in slices with the loop's turn in between."""
         now_ms = self._logs.clock.wall_ms()
-        for log in logs[:SLICE_LOGS]:
+        end = begin + SLICE_LOGS
+        for log in logs[begin:end]:
             found = self._candidate(log, now_ms)
             if found is not None and (best is None or found.ratio > best.ratio):
                 best = found
-        others = logs[SLICE_LOGS:]
-        if others and not self.is_stopped:
-            self._scheduler.call_soon(lambda: self._scan(others, best))
+        if end < len(logs) and not self.is_stopped:
+            self._scheduler.call_soon(lambda: self._scan(logs, end, best))
             return
         self._is_searching = False
         self.ratio_max, self.looked_at_ms = self._ratio_seen, now_ms

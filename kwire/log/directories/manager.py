@@ -97,6 +97,7 @@ class LogManager:
         self.directories = [LogDirectory(path, self.files, syncing, syncs) for path in directories]
         self.cordoned: Sequence[LogDirectory] = ()
         self._logs: dict[tuple[str, int], PartitionLog] = {}
+        self._in_order: list[PartitionLog] | None = None
         self._home: dict[tuple[str, int], LogDirectory] = {}
         self.known_logs: Mapping[tuple[str, int], KnownLog] = {}  # until they are loaded
         self._on_directory_failure = on_directory_failure
@@ -193,6 +194,8 @@ class LogManager:
         self._settle((log.topic, log.partition), log, directory)
 
     def _settle(self, key: tuple[str, int], log: PartitionLog, directory: LogDirectory) -> None:
+        if self._in_order is not None:
+            self._in_order.append(log)
         self._logs[key] = log
         self._home[key] = directory
         directory.log_count += 1
@@ -215,6 +218,14 @@ class LogManager:
     def logs(self) -> list[PartitionLog]:
         """All logs, in no particular but a reproducible order."""
         return list(self._logs.values())
+
+    def logs_in_order(self) -> list[PartitionLog]:
+        """All logs, for who goes through them in slices, by index: a log that comes later is added
+        to the same list, one that has gone stays in it and is closed. To list a hundred thousand of
+        them anew each time takes a turn of tens of ms."""
+        if self._in_order is None:
+            self._in_order = self.logs()
+        return self._in_order
 
     def directory_of(self, topic: str, partition: int) -> LogDirectory | None:
         """Where a partition lives."""
@@ -300,6 +311,7 @@ class LogManager:
         log = self._logs.pop(key, None)
         if log is None:
             return Pending.completed(None)
+        self._in_order = None
         home = self._home.pop(key)
         home.log_count -= 1
         self._contents.moved(home, key)
@@ -450,7 +462,7 @@ class LogManager:
         now_ms = self.clock.wall_ms()
         visit_in_slices(
             self.scheduler,
-            self.logs(),
+            self.logs_in_order(),
             lambda log: log.delete_old_segments(now_ms, SLICE_SEGMENTS),
         )
 
@@ -465,7 +477,7 @@ class LogManager:
                 log.flush()
             return 0
 
-        visit_in_slices(self.scheduler, self.logs(), visit)
+        visit_in_slices(self.scheduler, self.logs_in_order(), visit)
 
     def expire_producers(self) -> None:
         """Forget producers that were silent for `producer.id.expiration.ms`."""
@@ -475,7 +487,7 @@ class LogManager:
             log.producers.expire(now_ms)
             return 0
 
-        visit_in_slices(self.scheduler, self.logs(), visit)
+        visit_in_slices(self.scheduler, self.logs_in_order(), visit)
 
     def checkpoint_recovery(self) -> Pending[None]:
         return self._checkpoint(RECOVERY_POINTS)

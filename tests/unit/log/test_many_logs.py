@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from random import Random
 from typing import Any
 
 import pytest
@@ -291,3 +292,17 @@ def test_indexes_that_a_start_has_rebuilt_are_not_kept_in_memory() -> None:
     active = log.segments.active
     assert (list(active.index.offsets), list(active.time_index.timestamps)) == entries
     assert log.log_end_offset == 8
+
+
+def test_who_goes_through_all_logs_has_those_that_are_there() -> None:
+    node, random = Node(), Random(4)
+    for _ in range(300):
+        key = ("topic", random.randrange(12))
+        if random.randrange(3):
+            node.manager.create(*key, TOPIC_ID)
+        else:
+            node.manager.delete(*key)
+        if random.randrange(4):
+            assert sorted(log.name for log in node.manager.logs_in_order()) == sorted(
+                log.name for log in node.manager.logs()
+            )
