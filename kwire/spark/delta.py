@@ -231,11 +231,16 @@ class DeltaTable:
         """When a version was committed."""
         return int(self._call(lambda: self.snapshot(version).timestamp()))
 
-    def reaches(self) -> dict[int, int]:
-        """{partition: the last offset in it}, by the files' statistics."""
+    def reaches(self, version: int) -> dict[int, int]:
+        """{partition: the last offset in it} of a version, by the files' statistics."""
         from pyspark.sql import functions as f
 
-        found = self.files().groupBy("partition").agg(f.max("last_offset").alias("last")).collect()
+        found = (
+            self.files(version)
+            .groupBy("partition")
+            .agg(f.max("last_offset").alias("last"))
+            .collect()
+        )
         return {
             row.partition: row.last
             for row in found

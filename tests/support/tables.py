@@ -104,7 +104,7 @@ class FakeTable:
     def begin(self, *, by_checksum: bool = False) -> FakeTransaction:
         return FakeTransaction(self)
 
-    def reaches(self) -> dict[int, int]:
+    def reaches(self, version: int) -> dict[int, int]:
         found: dict[int, int] = {}
         for partition, offset in self.tables.rows(self.path):
             found[partition] = max(offset, found.get(partition, -1))
