@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import urllib.parse
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
@@ -31,6 +32,7 @@ from kwire.spark.delta_actions import (
     KnownIds,
     added_file,
     metadata_action,
+    newer_protocol,
     remove_action,
     transaction_action,
     transaction_ids,
@@ -57,6 +59,10 @@ _CONFLICTS = ("Concurrent", "MetadataChanged", "ProtocolChanged")
 # The condition that Spark names where a file is not there.
 _FILE_GONE = "FILE_NOT_EXIST"
 _TOO_NEW = ("InvalidProtocolVersion", "UnsupportedTableFeature", "UNSUPPORTED_FEATURES")
+# A table's own rules: rows that break one break it again.
+_RULES = r"VIOLATE_CONSTRAINT|NOT_NULL_CONSTRAINT|CANNOT_MODIFY_APPEND_ONLY"
+_BROKEN_RULE = re.compile(rf"\[DELTA_(?:{_RULES})\w*\] ([^\n]*)")
+_LOG_FILE = re.compile(rf"{LOG_FOLDER}/[^\s/]+\.(?:json|parquet)")
 # What of a file's statistics is used; times are text with milliseconds.
 STATISTICS = (
     "numRecords bigint, minValues struct<offset: bigint, timestamp: string>, "
@@ -97,7 +103,7 @@ class DeltaTable:
         if self._log is None or not self._log.tableExists():
             # What it has kept of a folder that was no table then says nothing.
             place = self._jvm.org.apache.hadoop.fs.Path(self.path)
-            self._log = self._call(
+            self._log = self._read(
                 lambda: self._delta.DeltaLog.forTable(self.spark._jsparkSession, place)
             )
         return self._log
@@ -105,10 +111,10 @@ class DeltaTable:
     def snapshot(self, version: int | None = None) -> Any:
         """delta-spark's snapshot: the newest, or that of a version."""
         log = self.log()
-        newest = self._call(lambda: log.update(False, self._none, self._none))
+        newest = self._read(lambda: log.update(False, self._none, self._none))
         if version is None or version == int(newest.version()):
             return newest
-        return self._call(lambda: log.getSnapshotAt(version, self._none, self._none, False))
+        return self._read(lambda: log.getSnapshotAt(version, self._none, self._none, False))
 
     def state(self, version: int | None = None) -> TableState | None:
         """The newest state, or that of a version; None where there is no table."""
@@ -116,7 +122,7 @@ class DeltaTable:
         return self._state_of(snapshot) if snapshot.version() >= 0 else None
 
     def _state_of(self, snapshot: Any, *, by_checksum: bool = False) -> TableState:
-        metadata = json.loads(self._call(lambda: snapshot.metadata().json()))["metaData"]
+        metadata = json.loads(self._read(lambda: snapshot.metadata().json()))["metaData"]
         schema = json.loads(metadata["schemaString"])
         version = int(snapshot.version())
         return TableState(
@@ -151,6 +157,11 @@ class DeltaTable:
             if info.path.endswith(".json") and info.size_bytes == 0:
                 raise FinalError(f"{self.path}/{info.path} is damaged, no commit: it is empty")
 
+    def check_writable(self) -> None:
+        """UsageError where a table that is there may be read only, by its protocol."""
+        snapshot = self.snapshot()
+        self._call(lambda: self.log().protocolWrite(snapshot.protocol()))
+
     def begin(self, *, by_checksum: bool = False) -> DeltaTransaction:
         """A transaction on the newest version.
 
@@ -159,9 +170,11 @@ class DeltaTable:
         version that this object has committed, from memory: neither is a look at the log.
         """
         log = self.log()
-        transaction = self._call(lambda: log.startTransaction(self._none, self._none))
+        transaction = self._read(lambda: log.startTransaction(self._none, self._none))
         snapshot = transaction.snapshot()
         known = snapshot.version() >= 0
+        if known:
+            self._call(lambda: log.protocolWrite(snapshot.protocol()))
         state = self._state_of(snapshot, by_checksum=by_checksum) if known else None
         return DeltaTransaction(self, transaction, state)
 
@@ -367,12 +380,31 @@ class DeltaTable:
         if version is not None:
             system.sync_directory(f"{root}/{LOG_FOLDER}")
 
+    def _read(self, what: Callable[[], Any]) -> Any:
+        """As `_call`, of what reads the log: of a protocol that is too new it may say no more than
+        that it cannot make sense of an action."""
+        try:
+            return self._call(what)
+        except (JobError, UsageError):
+            raise
+        except Exception:
+            files = open_lake_files(self.path, self.spark)
+            for name in reversed(files.names(LOG_FOLDER)):
+                data = files.read(f"{LOG_FOLDER}/{name}") if name.endswith(".json") else None
+                if (newer := newer_protocol(data or b"")) is not None:
+                    raise UsageError(
+                        f"{self.path}: needs a newer Delta: {LOG_FOLDER}/{name} asks for {newer}"
+                    ) from None
+            raise
+
     def _call(self, what: Callable[[], Any]) -> Any:
         """What delta-spark answers; its exceptions as the jobs' own, where there is one."""
         try:
             return what()
         except Exception as error:
             text = f"{java_class(error)} {str(error)[:300]}"
+            if (broken := _BROKEN_RULE.search(str(error))) is not None:
+                raise FinalError(f"{self.path}: {broken[1]}"[:400]) from None
             if any(word in java_class(error) for word in _CONFLICTS):
                 raise ConflictError(f"{self.path}: another commit came first") from error
             if any(word in text for word in _TOO_NEW):
@@ -572,9 +604,12 @@ def java_message(error: BaseException) -> str:
     line = text.strip().splitlines()[0] if text.strip() else type(error).__name__
     if line.startswith("["):
         line = line.partition("] ")[2] or line
-    return line[:400]
+    return line.partition(" SQLSTATE: ")[0].rstrip()[:400]
 
 
 def damaged(path: str, error: BaseException) -> FinalError:
     """What stops a job at a table whose log cannot be read."""
-    return FinalError(f"{path}: its log cannot be read: {java_message(error)}")
+    message = java_message(error)
+    named = _LOG_FILE.findall(str(error))
+    where = f"{path}/{named[-1]}" if named and LOG_FOLDER not in message else path
+    return FinalError(f"{where}: its log cannot be read: {message}")

@@ -34,6 +34,7 @@ KIND_PROPERTY = "kwire.kind"
 TOPIC_PROPERTY = "kwire.topic"
 TOPIC_ID_PROPERTY = "kwire.topic.id"
 DECODE_PROPERTY = "kwire.decode."
+APPEND_ONLY_PROPERTY = "delta.appendOnly"
 FORGETTING_PROPERTY = "delta.setTransactionRetentionDuration"
 OFFSET_ID = "kwire:offset/"
 SESSION_ID = "kwire:session/"
@@ -415,6 +416,16 @@ def check_own(path: str, state: TableState, kind: str, topic: str) -> None:
         raise UsageError(f"--lake: {path} is the table of topic {own.get(TOPIC_PROPERTY)}")
     if own.get(KIND_PROPERTY) != kind:
         raise UsageError(f"--lake: {path} is another table of topic {topic}")
+
+
+def check_columns(path: str, state: TableState) -> None:
+    """UsageError where a table lacks a column of its records, or has another type for one."""
+    for field in fields_of(f"{DATA_SCHEMA}, {PLACE_SCHEMA}"):
+        name, known = field["name"], state.columns.get(field["name"])
+        if known is None:
+            raise UsageError(f"--lake: {path} has no column {name}: another program took it away")
+        if known != (field["type"] if isinstance(field["type"], str) else "complex"):
+            raise UsageError(f"--lake: {path} has another type for its column {name}: {known}")
 
 
 def offsets_of(state: TableState) -> dict[int, int]:

@@ -91,6 +91,7 @@ def tables_of(spark: Any, location: str) -> list[LakeTable]:
         table.check_log()
         state = lake.read_state(table)
         lake.check_own(table.path, state, kind, topic)
+        table.check_writable()
         found.append(LakeTable(kind, topic, table, state))
     return found
 

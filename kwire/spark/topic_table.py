@@ -143,6 +143,12 @@ class SessionTables:
                 f"--lake: {table.path} has {lake.FORGETTING_PROPERTY}: it would forget what was "
                 "archived; unset it"
             )
+        if kind != lake.RECORDS and own.get(lake.APPEND_ONLY_PROPERTY) == "true":
+            raise UsageError(
+                f"--lake: {table.path} has {lake.APPEND_ONLY_PROPERTY}: rows are taken out of it; "
+                "unset it"
+            )
+        lake.check_columns(table.path, state)
         if state.partitioned_by != lake.partitioned_by(kind):
             raise UsageError(f"--lake: {table.path} is partitioned by {state.partitioned_by}")
         if self._form is not None and kind == lake.RECORDS:

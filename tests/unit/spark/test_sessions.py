@@ -16,8 +16,10 @@ from kwire.spark.archive import Archiver
 from kwire.spark.cluster import EARLIEST, LATEST, Partition, TopicInfo
 from kwire.spark.job import Job, Progress, parser_of
 from kwire.spark.lake import (
+    DATA_SCHEMA,
     DEAD_LETTERS,
     JSON_TEXT,
+    PLACE_SCHEMA,
     RECORDS,
     Form,
     fields_of,
@@ -323,6 +325,12 @@ def test_a_table_that_is_refused_leaves_all_others_as_they_were(tmp_path: Path, 
         ({"configuration": known | {"kwire.topic": "other"}}, "is the table of topic other"),
         ({"configuration": {}}, "is a table of another program"),
         ({"partitionColumns": []}, "is partitioned by"),
+        ({"schemaString": first.metadata["schemaString"].replace("headers", "h")}, "no column h"),
+        ({"schemaString": first.metadata["schemaString"].replace('"long"', '"byte"')}, "another"),
+        *[
+            ({"configuration": known | {"delta.appendOnly": "true"}}, "rows are taken out of it")
+            for _ in range(kind != RECORDS)
+        ],
     ):
         changed = Commit(first.applications, first.files, {**first.metadata, **wrong})
         tables.commits[table_path(str(tmp_path), kind, "b")] = [changed, *later]
@@ -351,7 +359,7 @@ def test_tables_of_another_form_are_refused_before_any_commit(tmp_path: Path) ->
         del none["configuration"][f"kwire.decode.{name}"]
 
     def with_column(name: str, kind: str) -> dict[str, Any]:
-        fields = fields_of(f"offset bigint, {name} {kind}")
+        fields = fields_of(f"{DATA_SCHEMA}, {PLACE_SCHEMA}, {name} {kind}")
         return {**none, "schemaString": json.dumps({"type": "struct", "fields": fields})}
 
     for metadata, form, words in (
