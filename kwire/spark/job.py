@@ -55,7 +55,9 @@ PATIENCE_MAX_S = 2_000_000.0
 # Spark counts microseconds, and its connector says so of milliseconds that are too many for that.
 TIME_OVERFLOW = "java.lang.ArithmeticException: long overflow"
 
-_UNREADABLE = re.compile(r"Encountered error while reading file (?:file://)?([^\n]+?\.parquet)")
+_UNREADABLE = re.compile(
+    r"Encountered error while reading file (?:file:(?://)?)?([^\n]+?\.parquet)"
+)
 # Errors of tasks (`SendError` of sending.py) whose text is one line for the user.
 TOLD_ALONE = ("SendError",)
 

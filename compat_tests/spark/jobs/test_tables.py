@@ -210,10 +210,12 @@ def test_damage_foreign_rows_and_newer_protocols_are_named(
     later = f"{DeltaTable(spark, str(log.parent)).snapshot().version() + 1:020d}.json"
     feature = b'{"protocol":{"minReaderVersion":3,"minWriterVersion":7,"readerFeatures":["new"],'
     feature += b'"writerFeatures":["new"]}}\n'
+    newer = b'{"protocol":{"minReaderVersion":4,"minWriterVersion":8}}\n'
     for name, data, status, words in (
         (newest, b"", 3, f"{newest} is damaged"),
         (newest, b"no json\n", 3, newest),
         (later, feature, 2, "needs a newer Delta"),
+        (later, newer, 2, f"needs a newer Delta: _delta_log/{later} asks for protocol 4"),
     ):
         undo = damage(name, data)
         for command in (arguments, sides):
@@ -394,6 +396,10 @@ def test_versions_of_an_archive_and_tables_of_others(
     left = ("audit", "-b", at, "--left", f"topic:{topic}", "--right", f"archive:{other}")
     same = run(*left, "--ignore", "timestampType,headers")
     assert same.status == 0, (same.stderr, same.summary)
+    again = ("replay", "-b", at, "--lake", other, "--to-topic", f"{topic}-theirs", "--create")
+    sent = run(*again, "--topics", topic, "--partitions", "1", "--quiet")
+    assert sent.summary is not None
+    assert sent.summary["sent"] == 30, sent.stderr
     spark.range(3).write.format("delta").save(str(tmp_path / "numbers"))
     none = run("profile", "--source", f"archive:{tmp_path}/numbers", "--quiet")
     assert (none.status, none.stderr.count("\n")) == (2, 1), none.stderr
