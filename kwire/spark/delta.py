@@ -404,7 +404,8 @@ class DeltaTable:
         except Exception as error:
             text = f"{java_class(error)} {str(error)[:300]}"
             if (broken := _BROKEN_RULE.search(str(error))) is not None:
-                raise FinalError(f"{self.path}: {broken[1]}"[:400]) from None
+                rule = broken[1].removesuffix(" by row with values:")
+                raise FinalError(f"{self.path}: {rule}"[:400]) from None
             if any(word in java_class(error) for word in _CONFLICTS):
                 raise ConflictError(f"{self.path}: another commit came first") from error
             if any(word in text for word in _TOO_NEW):

@@ -438,6 +438,12 @@ def test_a_table_that_is_not_the_one_of_its_name(
     shutil.rmtree(dead)
     shutil.copytree(place / f"topic.{topic}", dead)
     refused(f"{dead} is another table of topic {topic}", keeping, read)
+    shutil.rmtree(dead)
+    log = place / f"topic.{topic}" / "_delta_log"
+    feature = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": []}
+    later = log / f"{len(list(log.glob('*.json'))):020d}.json"
+    later.write_text(json.dumps({"protocol": {**feature, "writerFeatures": ["new"]}}) + "\n")
+    refused("needs a newer Delta", (*keeping, "--compact"), archive)
 
 
 def test_jobs_in_a_session_that_was_begun_without_delta(
