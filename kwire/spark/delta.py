@@ -38,6 +38,7 @@ from kwire.spark.delta_actions import (
     transaction_ids,
 )
 from kwire.spark.footers import record_bytes
+from kwire.spark.java_errors import java_class, java_message
 from kwire.spark.lake_files import is_local, open_lake_files
 from kwire.spark.shaping import shaped
 from kwire.spark.usage import FinalError, JobError, UsageError
@@ -584,28 +585,6 @@ class DeltaTransaction:
     def _manual(self) -> Any:
         name = "org.apache.spark.sql.delta.DeltaOperations$ManualUpdate$"
         return getattr(getattr(self.table._jvm, name), "MODULE$")
-
-
-def java_class(error: BaseException) -> str:
-    """The class of the Java exception behind one of Python's; "" without one."""
-    java = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
-    try:
-        return str(java.getClass().getName()) if java is not None else ""
-    except Exception:  # the JVM is gone
-        return ""
-
-
-def java_message(error: BaseException) -> str:
-    """The first line of what a Java exception says, without the name of its condition."""
-    java = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
-    try:
-        text = str(java.getMessage()) if java is not None else str(error)
-    except Exception:  # the JVM is gone
-        text = str(error)
-    line = text.strip().splitlines()[0] if text.strip() else type(error).__name__
-    if line.startswith("["):
-        line = line.partition("] ")[2] or line
-    return line.partition(" SQLSTATE: ")[0].rstrip()[:400]
 
 
 def damaged(path: str, error: BaseException) -> FinalError:
