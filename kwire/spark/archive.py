@@ -37,7 +37,12 @@ from kwire.spark.cluster import (
 )
 from kwire.spark.column_types import Type
 from kwire.spark.decoded_columns import ColumnMaker
-from kwire.spark.decoding import Decoding, add_decoding_options, check_decoding
+from kwire.spark.decoding import (
+    Decoding,
+    add_decoding_options,
+    check_decoding,
+    check_registry,
+)
 from kwire.spark.delta import DeltaTable
 from kwire.spark.job import (
     EXIT_DONE,
@@ -52,8 +57,13 @@ from kwire.spark.job import (
 )
 from kwire.spark.lake_files import check_folder, is_local, open_lake_files
 from kwire.spark.latest import Changes, LatestTable, add_latest_option, changes_of
-from kwire.spark.maintenance import add_maintenance_options, check_maintenance, maintain
-from kwire.spark.registry import check_registry
+from kwire.spark.maintenance import (
+    add_maintenance_options,
+    check_maintenance,
+    maintain,
+    maintains,
+    tables_of,
+)
 from kwire.spark.session import open_session
 from kwire.spark.topic_source import (
     Ranges,
@@ -175,16 +185,20 @@ class Archiver:
         self._open_tables(self._describe())
 
     def _open_tables(self, topics: Mapping[str, TopicInfo]) -> None:
-        for name, info in topics.items():
-            if name in self.tables:
-                continue
-            table = self.new_table(name)
-            self._tell_removed(table.open(info.topic_id))
-            self.tables[name] = table
-            if self.options.latest_by_key:
-                latest = self.new_latest(name)
-                self._tell_removed(latest.open(info.topic_id))
-                self.latest[name] = latest
+        new = {name: info.topic_id for name, info in topics.items() if name not in self.tables}
+        tables = {name: self.new_table(name) for name in new}
+        latest = {name: self.new_latest(name) for name in new if self.options.latest_by_key}
+        # All of them are looked at before the first commit.
+        for name, topic_id in new.items():
+            for table in (tables[name], latest.get(name)):
+                if table is not None:
+                    table.check(topic_id)
+        for name, topic_id in new.items():
+            self._tell_removed(tables[name].open(topic_id))
+            self.tables[name] = tables[name]
+            if name in latest:
+                self._tell_removed(latest[name].open(topic_id))
+                self.latest[name] = latest[name]
 
     def new_table(self, topic: str) -> TopicTable:
         """The table of a topic, not yet opened."""
@@ -464,13 +478,16 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[int, dict[str,
         raise UsageError(f"--topics {missing[0]}: not found at {options.bootstrap}")
     if options.pattern and not found:
         progress.say(f"no topic matches --pattern {options.pattern}")
-    if options.registry:
-        check_registry(options.registry, options.retry_seconds, progress.say, progress.wait)
+    decoding = Decoding.of(options)
+    if decoding is not None and decoding.registry:
+        check_registry(decoding, found, options.retry_seconds, progress.say, progress.wait)
     needs_avro = "avro" in (options.decode, options.decode_key)
     spark = open_session(
         options, "archive", needs_kafka=True, needs_delta=True, needs_avro=needs_avro
     )
     check_place(options.lake, spark, found)
+    if maintains(options):
+        tables_of(spark, options.lake)  # refuses now what would be refused at the end
     archiver = Archiver(options, progress, spark)
     archiver.open()
     archiver.run()

@@ -20,10 +20,18 @@ from kwire.spark import lake
 from kwire.spark.delta import DeltaTable
 from kwire.spark.job import EXIT_DONE, EXIT_INTERRUPTED, Job, Progress, require, run_job
 from kwire.spark.lake_files import LakeFiles, check_folder, is_local, open_lake_files
-from kwire.spark.lake_log import COMMITS, DEAD_LETTERS, RECORDS, STATES, DataFile, LakeLog
+from kwire.spark.lake_log import (
+    COMMITS,
+    DEAD_LETTERS,
+    RECORDS,
+    STATES,
+    DataFile,
+    LakeLog,
+    LakeState,
+)
 from kwire.spark.session import open_session
 from kwire.spark.topic_table import new_table_id
-from kwire.spark.usage import FinalError, UsageError
+from kwire.spark.usage import UsageError
 
 OLD_DEAD_LETTERS = "_dead_letter"
 KINDS = {RECORDS: lake.RECORDS, DEAD_LETTERS: lake.DEAD_LETTERS}
@@ -66,17 +74,15 @@ class Conversion:
     def run(self) -> bool:
         """Convert what is left; whether that was all of it."""
         state = self.log.load()
+        self._check(state)
         # A job of the old kind that is still at work cannot commit any more.
         for writer in sorted(state.sessions):
             LakeLog(self.files, writer, self.log.session).open(self.clock.wall_ms())
         state = self.log.load()
         self.files.delete(state.removed)
-        topics = sorted(set(state.topics) | {file.topic for file in state.files.values()})
-        for topic in topics:
+        for topic in topics_of(state):
             offsets = {n: at for (name, n), at in state.offsets.items() if name == topic}
-            topic_id = state.topics.get(topic)
-            if topic_id is None:
-                raise FinalError(f"the lake has files of topic {topic}, and no id of it")
+            topic_id = state.topics[topic]
             # The records' table last: it says that the topic is done.
             for table in (DEAD_LETTERS, RECORDS):
                 if self.progress.stopping:
@@ -86,6 +92,32 @@ class Conversion:
                     self._convert(KINDS[table], topic, topic_id, found, offsets)
         self._remove_log()
         return True
+
+    def _check(self, state: LakeState) -> None:
+        """UsageError, before anything is done, where a table is in the way or a data file is gone:
+        what was converted before that would be half of a lake."""
+        done: set[str] = set()
+        for topic in topics_of(state):
+            if topic not in state.topics:
+                raise UsageError(f"--lake: has files of topic {topic}, and no id of it")
+            for kind in KINDS.values():
+                folder = lake.folder_of(kind, topic)
+                if lake.has_log(self.files, folder):
+                    table = DeltaTable(self.spark, lake.table_path(self.files.root, kind, topic))
+                    table.check_log()
+                    check_converted(table, kind, topic, state.topics[topic])
+                    done.add(folder)
+        there = {info.path: info.size_bytes for info in self.files.walk("")}
+        for file in state.files.values():
+            folder = lake.folder_of(KINDS[file.table], file.topic)
+            size_bytes = there.get(file.path, there.get(f"{folder}/{inner_path(file)}"))
+            # Of a table that is there another job may have replaced files.
+            if folder not in done and size_bytes != file.size_bytes:
+                what = "is missing" if size_bytes is None else f"has {size_bytes} bytes"
+                raise UsageError(
+                    f"--lake: {self.files.root}/{file.path} {what}, the lake's log says "
+                    f"{file.size_bytes}"
+                )
 
     def _convert(
         self,
@@ -120,6 +152,11 @@ class Conversion:
         for folder in (STATES, COMMITS):
             names = sorted(self.files.names(folder), reverse=True)
             self.files.delete(f"{folder}/{name}" for name in names)
+
+
+def topics_of(state: LakeState) -> list[str]:
+    """The topics of an old lake."""
+    return sorted(set(state.topics) | {file.topic for file in state.files.values()})
 
 
 def check_converted(table: lake.Stateful, kind: str, topic: str, topic_id: str) -> None:

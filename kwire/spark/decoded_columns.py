@@ -33,7 +33,7 @@ from kwire.spark.column_types import (
     usable,
 )
 from kwire.spark.decoding import HEADER_BYTES, ID, MESSAGE, TEXT, Decoding, Schemas
-from kwire.spark.delta import java_message
+from kwire.spark.java_errors import java_message
 from kwire.spark.registry import Schema, UnknownSchema
 from kwire.spark.session import lost_jvm
 from kwire.spark.shaping import fitted, spark_type

@@ -13,17 +13,20 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import itertools
 import os
 import pathlib
 import re
 import urllib.parse
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 from kwire.spark import json_values
 from kwire.spark.avro import AvroError, compile_schema, decode
 from kwire.spark.column_types import MisfitError
 from kwire.spark.registry import (
+    ANSWERED,
     AVRO,
     JSON,
     PROTOBUF,
@@ -31,9 +34,10 @@ from kwire.spark.registry import (
     Schema,
     SchemaUnavailable,
     UnknownSchema,
+    wait_for,
 )
 from kwire.spark.usage import UsageError
-from kwire.urls import refused_url
+from kwire.urls import refused_url, without_userinfo
 
 HEADER_BYTES = 5
 ID_MAX = 0x7FFFFFFF
@@ -50,6 +54,8 @@ UNUSABLE = (AvroError, ValueError, TypeError, RecursionError)
 # What the check adds to a batch, for the value and for the key: id of the schema, name of the
 # message (Protobuf), JSON text (all but Avro).
 ID, MESSAGE, TEXT = "SchemaId", "Message", "Text"
+# Subjects that are asked for before any work, at most.
+SUBJECTS_MAX = 100
 
 
 def add_decoding_options(parser: argparse.ArgumentParser) -> None:
@@ -327,6 +333,48 @@ class Decoding(NamedTuple):
         names = ((ID, "int"), (MESSAGE, "string"), (TEXT, "string"))
         columns = [f"{side}{name} {type_}" for side in self.sides for name, type_ in names]
         return ", ".join([*columns, "reason string"])
+
+
+def check_registry(
+    decoding: Decoding,
+    topics: Iterable[str],
+    patience_s: float,
+    say: Callable[[str], None],
+    wait: Callable[[float], None],
+) -> None:
+    """Look, before any work, whether there is a registry that answers, and what it has as the
+    newest schemas of the topics. Raises UsageError for something else and for a schema that is
+    none, JobError where there is no answer within the patience."""
+    url = decoding.registry
+    assert url is not None
+    registry = Registry(url)
+    wait_for(registry.unreached, patience_s, say, wait)
+    subjects = ((topic, side) for topic in sorted(topics) for side in decoding.sides)
+    for topic, side in itertools.islice(subjects, SUBJECTS_MAX):
+        trouble_of = partial(_subject_trouble, url, f"{topic}-{side}", decoding.sides[side])
+        wait_for(trouble_of, patience_s, say, wait)
+
+
+def _subject_trouble(url: str, subject: str, form: str) -> str | None:
+    """Why there is no answer about a subject; None for one, also that it is not known: producers
+    may name subjects otherwise. Raises UsageError for a newest schema that is none."""
+    registry = Registry(url, kind=KINDS[form])
+    where = without_userinfo(f"--registry {url}: subject {subject}")
+    try:
+        schema = registry.latest(subject)
+    except UnknownSchema:
+        return None
+    except SchemaUnavailable as error:
+        if error.is_momentary:
+            return f"--registry: {error}"
+        if error.status == ANSWERED:
+            raise UsageError(f"--registry: {error}") from None
+        return None
+    try:
+        _COMPILERS[form](0, schema)
+    except UNUSABLE as error:
+        raise UsageError(f"{where}: {' '.join(str(error).split())[:300]}") from None
+    return None
 
 
 def checked_batch(batch: Any, checks: dict[str, Check]) -> Any:

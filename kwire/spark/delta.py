@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import urllib.parse
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
@@ -31,11 +32,13 @@ from kwire.spark.delta_actions import (
     KnownIds,
     added_file,
     metadata_action,
+    newer_protocol,
     remove_action,
     transaction_action,
     transaction_ids,
 )
 from kwire.spark.footers import record_bytes
+from kwire.spark.java_errors import java_class, java_message
 from kwire.spark.lake_files import is_local, open_lake_files
 from kwire.spark.shaping import shaped
 from kwire.spark.usage import FinalError, JobError, UsageError
@@ -57,6 +60,10 @@ _CONFLICTS = ("Concurrent", "MetadataChanged", "ProtocolChanged")
 # The condition that Spark names where a file is not there.
 _FILE_GONE = "FILE_NOT_EXIST"
 _TOO_NEW = ("InvalidProtocolVersion", "UnsupportedTableFeature", "UNSUPPORTED_FEATURES")
+# A table's own rules: rows that break one break it again.
+_RULES = r"VIOLATE_CONSTRAINT|NOT_NULL_CONSTRAINT|CANNOT_MODIFY_APPEND_ONLY"
+_BROKEN_RULE = re.compile(rf"\[DELTA_(?:{_RULES})\w*\] ([^\n]*)")
+_LOG_FILE = re.compile(rf"{LOG_FOLDER}/[^\s/]+\.(?:json|parquet)")
 # What of a file's statistics is used; times are text with milliseconds.
 STATISTICS = (
     "numRecords bigint, minValues struct<offset: bigint, timestamp: string>, "
@@ -97,7 +104,7 @@ class DeltaTable:
         if self._log is None or not self._log.tableExists():
             # What it has kept of a folder that was no table then says nothing.
             place = self._jvm.org.apache.hadoop.fs.Path(self.path)
-            self._log = self._call(
+            self._log = self._read(
                 lambda: self._delta.DeltaLog.forTable(self.spark._jsparkSession, place)
             )
         return self._log
@@ -105,10 +112,10 @@ class DeltaTable:
     def snapshot(self, version: int | None = None) -> Any:
         """delta-spark's snapshot: the newest, or that of a version."""
         log = self.log()
-        newest = self._call(lambda: log.update(False, self._none, self._none))
+        newest = self._read(lambda: log.update(False, self._none, self._none))
         if version is None or version == int(newest.version()):
             return newest
-        return self._call(lambda: log.getSnapshotAt(version, self._none, self._none, False))
+        return self._read(lambda: log.getSnapshotAt(version, self._none, self._none, False))
 
     def state(self, version: int | None = None) -> TableState | None:
         """The newest state, or that of a version; None where there is no table."""
@@ -116,7 +123,7 @@ class DeltaTable:
         return self._state_of(snapshot) if snapshot.version() >= 0 else None
 
     def _state_of(self, snapshot: Any, *, by_checksum: bool = False) -> TableState:
-        metadata = json.loads(self._call(lambda: snapshot.metadata().json()))["metaData"]
+        metadata = json.loads(self._read(lambda: snapshot.metadata().json()))["metaData"]
         schema = json.loads(metadata["schemaString"])
         version = int(snapshot.version())
         return TableState(
@@ -151,6 +158,11 @@ class DeltaTable:
             if info.path.endswith(".json") and info.size_bytes == 0:
                 raise FinalError(f"{self.path}/{info.path} is damaged, no commit: it is empty")
 
+    def check_writable(self) -> None:
+        """UsageError where a table that is there may be read only, by its protocol."""
+        snapshot = self.snapshot()
+        self._call(lambda: self.log().protocolWrite(snapshot.protocol()))
+
     def begin(self, *, by_checksum: bool = False) -> DeltaTransaction:
         """A transaction on the newest version.
 
@@ -159,9 +171,11 @@ class DeltaTable:
         version that this object has committed, from memory: neither is a look at the log.
         """
         log = self.log()
-        transaction = self._call(lambda: log.startTransaction(self._none, self._none))
+        transaction = self._read(lambda: log.startTransaction(self._none, self._none))
         snapshot = transaction.snapshot()
         known = snapshot.version() >= 0
+        if known:
+            self._call(lambda: log.protocolWrite(snapshot.protocol()))
         state = self._state_of(snapshot, by_checksum=by_checksum) if known else None
         return DeltaTransaction(self, transaction, state)
 
@@ -231,11 +245,16 @@ class DeltaTable:
         """When a version was committed."""
         return int(self._call(lambda: self.snapshot(version).timestamp()))
 
-    def reaches(self) -> dict[int, int]:
-        """{partition: the last offset in it}, by the files' statistics."""
+    def reaches(self, version: int) -> dict[int, int]:
+        """{partition: the last offset in it} of a version, by the files' statistics."""
         from pyspark.sql import functions as f
 
-        found = self.files().groupBy("partition").agg(f.max("last_offset").alias("last")).collect()
+        found = (
+            self.files(version)
+            .groupBy("partition")
+            .agg(f.max("last_offset").alias("last"))
+            .collect()
+        )
         return {
             row.partition: row.last
             for row in found
@@ -362,12 +381,32 @@ class DeltaTable:
         if version is not None:
             system.sync_directory(f"{root}/{LOG_FOLDER}")
 
+    def _read(self, what: Callable[[], Any]) -> Any:
+        """As `_call`, of what reads the log: of a protocol that is too new it may say no more than
+        that it cannot make sense of an action."""
+        try:
+            return self._call(what)
+        except (JobError, UsageError):
+            raise
+        except Exception:
+            files = open_lake_files(self.path, self.spark)
+            for name in reversed(files.names(LOG_FOLDER)):
+                data = files.read(f"{LOG_FOLDER}/{name}") if name.endswith(".json") else None
+                if (newer := newer_protocol(data or b"")) is not None:
+                    raise UsageError(
+                        f"{self.path}: needs a newer Delta: {LOG_FOLDER}/{name} asks for {newer}"
+                    ) from None
+            raise
+
     def _call(self, what: Callable[[], Any]) -> Any:
         """What delta-spark answers; its exceptions as the jobs' own, where there is one."""
         try:
             return what()
         except Exception as error:
             text = f"{java_class(error)} {str(error)[:300]}"
+            if (broken := _BROKEN_RULE.search(str(error))) is not None:
+                rule = broken[1].removesuffix(" by row with values:")
+                raise FinalError(f"{self.path}: {rule}"[:400]) from None
             if any(word in java_class(error) for word in _CONFLICTS):
                 raise ConflictError(f"{self.path}: another commit came first") from error
             if any(word in text for word in _TOO_NEW):
@@ -548,28 +587,9 @@ class DeltaTransaction:
         return getattr(getattr(self.table._jvm, name), "MODULE$")
 
 
-def java_class(error: BaseException) -> str:
-    """The class of the Java exception behind one of Python's; "" without one."""
-    java = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
-    try:
-        return str(java.getClass().getName()) if java is not None else ""
-    except Exception:  # the JVM is gone
-        return ""
-
-
-def java_message(error: BaseException) -> str:
-    """The first line of what a Java exception says, without the name of its condition."""
-    java = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
-    try:
-        text = str(java.getMessage()) if java is not None else str(error)
-    except Exception:  # the JVM is gone
-        text = str(error)
-    line = text.strip().splitlines()[0] if text.strip() else type(error).__name__
-    if line.startswith("["):
-        line = line.partition("] ")[2] or line
-    return line[:400]
-
-
 def damaged(path: str, error: BaseException) -> FinalError:
     """What stops a job at a table whose log cannot be read."""
-    return FinalError(f"{path}: its log cannot be read: {java_message(error)}")
+    message = java_message(error)
+    named = _LOG_FILE.findall(str(error))
+    where = f"{path}/{named[-1]}" if named and LOG_FOLDER not in message else path
+    return FinalError(f"{where}: its log cannot be read: {message}")

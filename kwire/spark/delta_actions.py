@@ -11,6 +11,8 @@ import urllib.parse
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+READER_MAX, WRITER_MAX = 3, 7
+
 
 class AddedFile(NamedTuple):
     """A data file of a commit; the path is relative to the table."""
@@ -79,6 +81,23 @@ def added_file(action: Mapping[str, Any]) -> AddedFile:
     statistics = json.loads(action.get("stats") or "{}")
     path = urllib.parse.unquote(action["path"])
     return AddedFile(path, int(statistics.get("numRecords", 0)), int(action["size"]))
+
+
+def newer_protocol(commit: bytes) -> str | None:
+    """The protocol that a commit asks for, where delta-spark knows none so new; else None.
+
+    >>> newer_protocol(b'{"protocol":{"minReaderVersion":4,"minWriterVersion":8}}')
+    'protocol 4 (readers) and 8 (writers)'
+    """
+    for line in commit.splitlines():
+        try:
+            found = json.loads(line)["protocol"]
+            reader, writer = int(found["minReaderVersion"]), int(found["minWriterVersion"])
+        except (ValueError, KeyError, TypeError, RecursionError):
+            continue
+        if reader > READER_MAX or writer > WRITER_MAX:
+            return f"protocol {reader} (readers) and {writer} (writers)"
+    return None
 
 
 def _long(jvm: Any, number: int | None) -> Any:

@@ -21,6 +21,28 @@ def causes_of(error: BaseException) -> Iterator[tuple[str, str]]:
         java = java.getCause()
 
 
+def java_class(error: BaseException) -> str:
+    """The class of the Java exception behind one of Python's; "" without one."""
+    java = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+    try:
+        return str(java.getClass().getName()) if java is not None else ""
+    except Exception:  # the JVM is gone
+        return ""
+
+
+def java_message(error: BaseException) -> str:
+    """The first line of what a Java exception says, without the name of its condition."""
+    java = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+    try:
+        text = str(java.getMessage()) if java is not None else str(error)
+    except Exception:  # the JVM is gone
+        text = str(error)
+    line = text.strip().splitlines()[0] if text.strip() else type(error).__name__
+    if line.startswith("["):
+        line = line.partition("] ")[2] or line
+    return line.partition(" SQLSTATE: ")[0].rstrip()[:400]
+
+
 def has_class(jvm: Any, loader: Any, name: str) -> bool:
     """Whether a class is there; UsageError where it is and cannot be loaded."""
     try:

@@ -55,6 +55,9 @@ PATIENCE_MAX_S = 2_000_000.0
 # Spark counts microseconds, and its connector says so of milliseconds that are too many for that.
 TIME_OVERFLOW = "java.lang.ArithmeticException: long overflow"
 
+_UNREADABLE = re.compile(
+    r"Encountered error while reading file (?:file:(?://)?)?([^\n]+?\.parquet)"
+)
 # Errors of tasks (`SendError` of sending.py) whose text is one line for the user.
 TOLD_ALONE = ("SendError",)
 
@@ -439,6 +442,10 @@ def one_line(error: BaseException) -> str:
     if TIME_OVERFLOW in text:
         return "a record has a time that Spark cannot hold"
     causes = re.findall(r"Caused by: ([^\n]+)", text)
+    if (path := _UNREADABLE.search(text)) is not None:
+        # What Spark says of the innermost cause names no file, as a rule.
+        why = causes[-1].partition(": ")[2] if causes else "it is not there, or damaged"
+        return f"{path[1]} cannot be read: {why}"[:500]
     java = getattr(error, "java_exception", None)
     if not causes and java is not None:
         text = str(java)

@@ -34,6 +34,7 @@ KIND_PROPERTY = "kwire.kind"
 TOPIC_PROPERTY = "kwire.topic"
 TOPIC_ID_PROPERTY = "kwire.topic.id"
 DECODE_PROPERTY = "kwire.decode."
+APPEND_ONLY_PROPERTY = "delta.appendOnly"
 FORGETTING_PROPERTY = "delta.setTransactionRetentionDuration"
 OFFSET_ID = "kwire:offset/"
 SESSION_ID = "kwire:session/"
@@ -232,10 +233,11 @@ class Archive:
         refuse_old(self.files, location, option)
         self.tables: dict[str, ReadTable] = {}
         self.latest: list[str] = []
+        # The table, where the place is one itself.
+        self.alone: ReadTable | None = None
         if has_log(self.files, ""):
-            table = ReadTable(self, self.root, None)
-            self.tables[table.topic] = table
-            self.topics = [table.topic]
+            self.alone = ReadTable(self, self.root, None)
+            self.topics = self.alone.topics
             return
         found = table_folders(self.files)
         if not found:
@@ -246,6 +248,9 @@ class Archive:
 
     def select(self, topics: Collection[str] | None) -> list[ReadTable]:
         """The tables of some topics (None: all), as of the moment that was asked for."""
+        if self.alone is not None:
+            is_wanted = topics is None or not set(topics).isdisjoint(self.alone.names)
+            return [self.alone] if is_wanted else []
         wanted = [name for name in self.topics if topics is None or name in topics]
         if self.as_of is not None and self.as_of[0] == "version" and len(wanted) > 1:
             raise UsageError("--as-of: a version is one table's; choose a topic with --topics")
@@ -275,6 +280,10 @@ class ReadTable:
             raise UsageError(f"{archive.option} {path}: is the table of topic {own}")
         self.topic = topic or own or path.rstrip("/").rsplit("/", 1)[-1]
         self._check_columns(archive.option)
+        self.topics = [self.topic]
+        # Spark's own stream of a topic to a table has a column for it.
+        if topic is None and "topic" in self.state.columns:
+            self.topics = self._topics()
         if archive.as_of is not None:
             self.table.check_files(self.state.version)
         self._dead = archive.root if has_dead else None
@@ -289,22 +298,46 @@ class ReadTable:
             return number
         return self.table.version_at(number)
 
+    @property
+    def names(self) -> list[str]:
+        """What the table, or a part of it, may be called."""
+        return list(dict.fromkeys((self.topic, *self.topics)))
+
+    def _topics(self) -> list[str]:
+        """The topics of a table that has a column for them."""
+        found = self._load(self.table.path, self.state.version)
+        rows = found.selectExpr("cast(topic as string) topic").distinct().collect()
+        return sorted(row.topic for row in rows if row.topic is not None)
+
     def _check_columns(self, option: str) -> None:
         for name in NEEDED_COLUMNS:
             if name not in self.state.columns:
                 raise UsageError(f"{option} {self.table.path}: no column {name}, no archive")
 
-    def places(self, options: argparse.Namespace) -> dict[int, int]:
+    def places(self, options: argparse.Namespace) -> dict[tuple[str, int], int]:
         """{partition: the newest time in ms, 0 where it is not known} of what options choose, by
-        the files' statistics."""
+        the files' statistics, or by the rows of another program's table."""
         from pyspark.sql import functions as f
 
-        files = self.table.files(self.state.version)
-        if (dead := self._dead_table()) is not None:
-            files = files.unionByName(dead[0].files(dead[1]))
-        newest = f.coalesce(f.max(f.unix_millis("last_time")), f.lit(0))
-        rows = in_files(files, options).groupBy("partition").agg(newest.alias("newest")).collect()
-        return {row.partition: row.newest for row in rows if row.partition is not None}
+        if TOPIC_PROPERTY in self.state.properties:
+            files = self.table.files(self.state.version)
+            if (dead := self._dead_table()) is not None:
+                files = files.unionByName(dead[0].files(dead[1]))
+            files = files.withColumn("topic", f.lit(self.topic))
+        else:
+            at, time = f.col("offset"), f.col("timestamp")
+            parts = (at.alias("first_offset"), at.alias("last_offset"))
+            times = (time.alias("first_time"), time.alias("last_time"))
+            files = self.frame().select("topic", "partition", *parts, *times)
+            if options.topic_list is not None:
+                files = files.where(f.col("topic").isin(options.topic_list))
+        newest = f.coalesce(f.max(f.unix_millis("last_time")), f.lit(0)).alias("newest")
+        rows = in_files(files, options).groupBy("topic", "partition").agg(newest).collect()
+        return {
+            (row.topic, row.partition): row.newest
+            for row in rows
+            if row.topic is not None and row.partition is not None
+        }
 
     def frame(self, *, whole: bool = False) -> Any:
         """The records with ALL_SCHEMA, or the `whole` table with decoded columns behind that; those
@@ -415,6 +448,16 @@ def check_own(path: str, state: TableState, kind: str, topic: str) -> None:
         raise UsageError(f"--lake: {path} is the table of topic {own.get(TOPIC_PROPERTY)}")
     if own.get(KIND_PROPERTY) != kind:
         raise UsageError(f"--lake: {path} is another table of topic {topic}")
+
+
+def check_columns(path: str, state: TableState) -> None:
+    """UsageError where a table lacks a column of its records, or has another type for one."""
+    for field in fields_of(f"{DATA_SCHEMA}, {PLACE_SCHEMA}"):
+        name, known = field["name"], state.columns.get(field["name"])
+        if known is None:
+            raise UsageError(f"--lake: {path} has no column {name}: another program took it away")
+        if known != (field["type"] if isinstance(field["type"], str) else "complex"):
+            raise UsageError(f"--lake: {path} has another type for its column {name}: {known}")
 
 
 def offsets_of(state: TableState) -> dict[int, int]:

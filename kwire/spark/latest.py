@@ -45,6 +45,10 @@ class LatestTable(SessionTables):
         super().__init__(topic, writer)
         self.table = open_table(lake.table_path(root, lake.LATEST, topic))
 
+    def check(self, topic_id: str) -> None:
+        """As `TopicTable.check`."""
+        self._refuse(self.table, lake.LATEST, topic_id)
+
     def open(self, topic_id: str) -> int:
         """As `TopicTable.open`."""
         if not self._take(self.table, lake.LATEST, topic_id):

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from kwire.clock import SystemClock, SystemRandom
 from kwire.spark import lake
-from kwire.spark.delta import PREFIX_SETTING, ConflictError, DeltaTable
+from kwire.spark.delta import PREFIX_SETTING, ConflictError, DeltaTable, TableState
 from kwire.spark.job import Progress
 from kwire.spark.lake_files import open_lake_files
 from kwire.spark.usage import UsageError
@@ -62,33 +62,53 @@ def check_maintenance(options: argparse.Namespace) -> None:
         raise UsageError(f"--retention-mb {options.retention_mb}: must not be negative")
 
 
+def expires(options: argparse.Namespace) -> bool:
+    """Whether the options ask for retention."""
+    return options.retention_days is not None or options.retention_mb is not None
+
+
+def maintains(options: argparse.Namespace) -> bool:
+    """Whether the options ask for any upkeep."""
+    return expires(options) or options.compact or options.maintain_only
+
+
+class LakeTable(NamedTuple):
+    """A table of a lake with its state."""
+
+    kind: str
+    topic: str
+    table: DeltaTable
+    state: TableState
+
+
+def tables_of(spark: Any, location: str) -> list[LakeTable]:
+    """The tables of a lake. UsageError where one is another's: of that nothing is joined, and
+    nothing removed. FinalError where a log is damaged."""
+    files = open_lake_files(location, spark)
+    found = []
+    for kind, topic in lake.table_folders(files):
+        table = DeltaTable(spark, lake.table_path(files.root, kind, topic))
+        table.check_log()
+        state = lake.read_state(table)
+        lake.check_own(table.path, state, kind, topic)
+        table.check_writable()
+        found.append(LakeTable(kind, topic, table, state))
+    return found
+
+
 def maintain(spark: Any, options: argparse.Namespace, progress: Progress) -> dict[str, int]:
     """Do what the options ask for; what was done, for the summary."""
     result = {"compacted_files": 0, "expired_files": 0, "removed_files": 0}
-    expires = options.retention_days is not None or options.retention_mb is not None
-    if not (expires or options.compact or options.maintain_only):
+    if not maintains(options):
         return result
-    files = open_lake_files(options.lake, spark)
-    found = [
-        (kind, topic, DeltaTable(spark, lake.table_path(files.root, kind, topic)))
-        for kind, topic in lake.table_folders(files)
-    ]
-    tables = [table for _, _, table in found]
-    states = [lake.read_state(checked(table)) for table in tables]
-    for (kind, topic, table), state in zip(found, states):
-        # What is another's is not joined, and nothing of it removed.
-        lake.check_own(table.path, state, kind, topic)
-    if expires:
+    found = tables_of(spark, options.lake)
+    if expires(options):
         # The newest record of a key has no age; and what waits to become one is kept.
-        merged = {
-            topic: lake.offsets_of(state)
-            for (kind, topic, _), state in zip(found, states)
-            if kind == lake.LATEST
-        }
-        old = [(table, merged.get(topic)) for kind, topic, table in found if kind != lake.LATEST]
+        merged = {one.topic: lake.offsets_of(one.state) for one in found if one.kind == lake.LATEST}
+        old = [(one.table, merged.get(one.topic)) for one in found if one.kind != lake.LATEST]
         add = _adder(result, "expired_files")
         _beside_others(lambda: expire(old, options, add), progress)
-    for table in tables:
+    for table in (one.table for one in found):
         if progress.stopping:
             break
         if options.compact:
@@ -119,12 +139,6 @@ def _beside_others(step: Callable[[], None], progress: Progress) -> None:
         else:
             return
     step()
-
-
-def checked(table: DeltaTable) -> DeltaTable:
-    """The table; FinalError where its log is damaged."""
-    table.check_log()
-    return table
 
 
 class OldFile(NamedTuple):

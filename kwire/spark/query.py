@@ -104,15 +104,22 @@ def register(spark: Any, options: argparse.Namespace, progress: Progress) -> lis
             views[f"topic:{name}"] = views[name] = frame
     if options.lake:
         archive = Archive(options.lake, spark, "--lake", options.moment)
-        named = named_in(text, "archive", archive.topics)
+        names = archive.topics if archive.alone is None else archive.alone.names
+        named = named_in(text, "archive", names)
         newest = [
             name
             for name in archive.latest
             if re.search(rf"[`\"]latest:{re.escape(name)}[`\"]", text)
         ]
-        check_version(options.moment, [*named, *(f"latest:{name}" for name in newest)])
-        for table in archive.select(named):
-            views[f"archive:{table.topic}"] = views[table.topic] = table.frame(whole=True)
+        tables = archive.select(named)
+        check_version(
+            options.moment, [*(t.topic for t in tables), *(f"latest:{name}" for name in newest)]
+        )
+        for table in tables:
+            frame = table.frame(whole=True)
+            for name in (one for one in table.names if one in named):
+                part = frame if name == table.topic else frame.where(frame["topic"] == name)
+                views[f"archive:{name}"] = views[name] = part
         for name in newest:
             views[f"latest:{name}"] = archive.newest(name).frame(whole=True)
     check_apart(views)

@@ -23,6 +23,8 @@ from typing import Any, NamedTuple
 from kwire.spark.usage import JobError, UsageError
 
 TIMEOUT_S = 15.0
+FIRST_ANSWER_S = 15.0
+ANSWERED, SERVER_ERRORS = 200, 500
 ANSWER_BYTES_MAX = 16 << 20
 PAUSE_S = 1.0
 PIECE_BYTES = 64 << 10
@@ -34,7 +36,19 @@ _NOT_FOUND = (40401, 40402, 40403)
 
 
 class SchemaUnavailable(Exception):
-    """The registry does not answer: the batch fails and is tried again, nothing is lost."""
+    """The registry does not answer: the batch fails and is tried again, nothing is lost.
+
+    `status`: that of an answer that is none of a registry, None where there was none.
+    """
+
+    def __init__(self, text: str, status: int | None = None) -> None:
+        super().__init__(text)
+        self.status = status
+
+    @property
+    def is_momentary(self) -> bool:
+        """Whether it may answer the same question soon."""
+        return self.status is None or self.status >= SERVER_ERRORS
 
 
 class UnknownSchema(Exception):
@@ -71,8 +85,8 @@ class Registry:
             self._headers["Authorization"] = f"Basic {token}"
 
     def unreached(self) -> str | None:
-        """Why no connection to it comes about, None where one does. Raises UsageError for a page
-        of something else, and where it does not know who asks.
+        """Why it does not answer, None where it does. Raises UsageError for a page of something
+        else, and where it does not know who asks.
 
         Asks for a schema that is none; what it says of that is all the same."""
         request = urllib.request.Request(f"{self._base}/schemas/ids/0", headers=self._headers)
@@ -86,13 +100,14 @@ class Registry:
                         f"--registry {self._base}: status 401: it asks for user and password, "
                         "which may stand in the URL"
                     ) from None
-            return None
+                is_there = error.code < SERVER_ERRORS
+            return None if is_there else f"--registry {self._base}: status {error.code}"
         except urllib.error.URLError as error:
             return f"--registry {self._base}: {error.reason}"
         except (ValueError, InvalidURL) as error:
             raise UsageError(f"--registry {self._base}: {error}") from None
-        except (SchemaUnavailable, OSError, HTTPException):
-            return None  # it may have a bad moment
+        except (SchemaUnavailable, OSError, HTTPException) as error:
+            return f"--registry {self._base}: {error or type(error).__name__}"
         try:
             json.loads(found)
         except (ValueError, RecursionError):
@@ -103,9 +118,17 @@ class Registry:
 
     def schema(self, schema_id: int) -> Schema:
         """The schema with its references; raises UnknownSchema and SchemaUnavailable."""
-        answer = self._get(f"schemas/ids/{schema_id}", f"schema {schema_id}")
+        return self._schema(f"schemas/ids/{schema_id}", f"schema {schema_id}")
+
+    def latest(self, subject: str) -> Schema:
+        """The newest schema of a subject; raises as `schema`."""
+        name = urllib.parse.quote(subject, safe="")
+        return self._schema(f"subjects/{name}/versions/latest", f"subject {subject}")
+
+    def _schema(self, path: str, what: str) -> Schema:
+        answer = self._get(path, what)
         found: dict[tuple[str, int], tuple[str, str]] = {}
-        self._follow(answer, found, f"schema {schema_id}")
+        self._follow(answer, found, what)
         names, texts = (tuple(pair[at] for pair in found.values()) for at in (0, 1))
         return Schema(answer["schema"], texts, names)
 
@@ -121,7 +144,9 @@ class Registry:
                     key = (str(entry["subject"]), int(entry["version"]))
                     name = str(entry.get("name", ""))
                 except (AttributeError, KeyError, TypeError, ValueError):
-                    raise SchemaUnavailable(f"{self._base}: a reference without a name") from None
+                    raise SchemaUnavailable(
+                        f"{self._base}: a reference without a name", ANSWERED
+                    ) from None
                 if key in found or key in under_way:
                     continue
                 if len(found) + len(under_way) >= REFERENCES_MAX:
@@ -145,14 +170,18 @@ class Registry:
         request = urllib.request.Request(url, headers=self._headers)
         try:
             with urllib.request.urlopen(request, timeout=self._timeout_s) as response:
-                answer = json.loads(self._body(response, url))
+                body = self._body(response, url)
         except urllib.error.HTTPError as error:
             with error:
                 if error.code == 404 and self._is_own(error, url):
                     raise UnknownSchema(f"{what} is not known") from None
-            raise SchemaUnavailable(f"{url}: status {error.code}") from None
-        except (OSError, ValueError, HTTPException, RecursionError) as error:
-            raise SchemaUnavailable(f"{url}: {error}") from None
+            raise SchemaUnavailable(f"{url}: status {error.code}", error.code) from None
+        except (OSError, ValueError, HTTPException) as error:
+            raise SchemaUnavailable(f"{url}: {error or type(error).__name__}") from None
+        try:
+            answer = json.loads(body)
+        except (ValueError, RecursionError) as error:
+            raise SchemaUnavailable(f"{url}: {error}", ANSWERED) from None
         kind = answer.get("schemaType", AVRO) if isinstance(answer, dict) else None
         if isinstance(kind, str) and kind != self._kind:
             raise UnknownSchema(f"{what} is {kind[:40]}, not {KINDS[self._kind]}")
@@ -164,7 +193,7 @@ class Registry:
             if not isinstance(answer.get("references") or [], list):
                 raise TypeError
         except (ValueError, KeyError, TypeError):
-            raise SchemaUnavailable(f"{url}: the answer holds no schema") from None
+            raise SchemaUnavailable(f"{url}: the answer holds no schema", ANSWERED) from None
         except RecursionError:  # a schema, though one that cannot be used
             pass
         return dict(answer)
@@ -194,14 +223,18 @@ class Registry:
         return isinstance(answer, dict) and answer.get("error_code") in _NOT_FOUND
 
 
-def check_registry(
-    url: str, patience_s: float, say: Callable[[str], None], wait: Callable[[float], None]
+def wait_for(
+    trouble_of: Callable[[], str | None],
+    patience_s: float,
+    say: Callable[[str], None],
+    wait: Callable[[float], None],
 ) -> None:
-    """Look whether there is a registry, before any work. Raises UsageError for something else,
-    JobError where none can be reached within the patience."""
+    """Ask until there is no trouble with a registry; JobError where there still is one behind the
+    patience. One that has never answered is given no more than FIRST_ANSWER_S of it."""
+    patience_s = min(patience_s, FIRST_ANSWER_S)
     deadline_s = time.monotonic() + patience_s
-    registry, is_told = Registry(url), False
-    while (trouble := registry.unreached()) is not None:
+    is_told = False
+    while (trouble := trouble_of()) is not None:
         if time.monotonic() + PAUSE_S > deadline_s:
             raise JobError(trouble)
         if not is_told:

@@ -152,11 +152,9 @@ class Replay:
         for name in self.options.topic_list or ():
             if name not in archive.topics:
                 raise UsageError(f"--topics {name}: not in the archive {archive.root}")
-        newest = {
-            (table.topic, number): time_ms
-            for table in archive.select(self.options.topic_list)
-            for number, time_ms in table.places(self.options).items()
-        }
+        newest: dict[Partition, int] = {}
+        for table in archive.select(self.options.topic_list):
+            newest |= table.places(self.options)
         self.newest_ms = max(newest.values(), default=0)
         self.sources = sorted(newest)
         if not self.sources:

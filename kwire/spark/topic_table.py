@@ -70,7 +70,7 @@ class Table(Protocol):
     def state(self, version: int | None = None) -> TableState | None: ...
     def begin(self, *, by_checksum: bool = False) -> Transaction: ...
     def check_log(self) -> None: ...
-    def reaches(self) -> dict[int, int]: ...
+    def reaches(self, version: int) -> dict[int, int]: ...
     def record_bytes(self, files: Iterable[AddedFile]) -> int: ...
     def sync(self, files: Iterable[AddedFile], version: int | None = None) -> None: ...
     def remove_unnamed(self, start: str, check: Callable[[TableState], None]) -> int: ...
@@ -98,9 +98,17 @@ class SessionTables:
         self._sessions: dict[str, int] = {}
         self._clock = SystemClock()
 
+    def _refuse(self, table: Table, kind: str, topic_id: str) -> TableState | None:
+        """The state of a table, None where there is none; raises what an opening would, before
+        anything is committed."""
+        table.check_log()
+        state = _begun(table).state
+        if state is not None:
+            self._check(table, state, kind, topic_id)
+        return state
+
     def _take(self, table: Table, kind: str, topic_id: str) -> bool:
         """Begin a session; whether that has made the table."""
-        table.check_log()
         for _ in range(ATTEMPTS):
             transaction = _begun(table)
             state, metadata, time_ms = transaction.state, None, self._clock.wall_ms()
@@ -135,6 +143,12 @@ class SessionTables:
                 f"--lake: {table.path} has {lake.FORGETTING_PROPERTY}: it would forget what was "
                 "archived; unset it"
             )
+        if kind != lake.RECORDS and own.get(lake.APPEND_ONLY_PROPERTY) == "true":
+            raise UsageError(
+                f"--lake: {table.path} has {lake.APPEND_ONLY_PROPERTY}: rows are taken out of it; "
+                "unset it"
+            )
+        lake.check_columns(table.path, state)
         if state.partitioned_by != lake.partitioned_by(kind):
             raise UsageError(f"--lake: {table.path} is partitioned by {state.partitioned_by}")
         if self._form is not None and kind == lake.RECORDS:
@@ -195,12 +209,19 @@ class TopicTable(SessionTables):
         self.dead_letters = open_table(lake.table_path(root, lake.DEAD_LETTERS, topic))
         self._has_dead = form is not None
 
+    def check(self, topic_id: str) -> None:
+        """UsageError for tables that are not this topic's archive or hold rows of another program,
+        FinalError for a topic that was made anew. Commits nothing."""
+        state = self._refuse(self.records, lake.RECORDS, topic_id)
+        if state is not None:
+            self._check_reach(state)
+        self._refuse(self.dead_letters, lake.DEAD_LETTERS, topic_id)
+
     def open(self, topic_id: str) -> int:
         """Become the only session of this writer's name; make the table where there is none.
 
-        Returns how many files of attempts that did not end were removed. Raises UsageError for a
-        table that is not this topic's archive, FinalError for a topic that was made anew and for a
-        table that another program has changed.
+        Returns how many files of attempts that did not end were removed. Raises as `check`, which
+        comes first: for all topics, so that of none a table is made where one is refused.
         """
         is_new = self._take(self.records, lake.RECORDS, topic_id)
         # Also without decoding: what was begun with it may have left dead letters behind.
@@ -209,21 +230,21 @@ class TopicTable(SessionTables):
         # A table that this session has made holds nothing: Spark need not read its log.
         if not is_new:
             self.load()
-            self._check_reach()
         if not dead_is_new:
             self._remove_unfinished()
         # Those of older sessions: nothing of them can be committed any more.
         return self.remove_left_overs(everything=True)
 
-    def _check_reach(self) -> None:
-        """FinalError where rows lie that no archive has accounted for."""
-        for number, last in sorted(self.records.reaches().items()):
-            behind = self.offsets.get(number)
+    def _check_reach(self, state: TableState) -> None:
+        """UsageError where rows lie that no archive has accounted for."""
+        offsets = lake.offsets_of(state)
+        for number, last in sorted(self.records.reaches(state.version).items()):
+            behind = offsets.get(number)
             if behind is None or last >= behind:
                 where = "nothing was archived" if behind is None else f"{behind} comes next"
-                raise FinalError(
-                    f"{self.records.path} holds offset {last} of partition {number} where {where}: "
-                    "another program wrote it"
+                raise UsageError(
+                    f"--lake: {self.records.path} holds offset {last} of partition {number} "
+                    f"where {where}: another program wrote it"
                 )
 
     def _remove_unfinished(self) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import json
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -92,7 +93,10 @@ class FakeTable:
         return TableState(
             version=len(self.commits) - 1,
             properties=metadata["configuration"],
-            columns={"valueJson": "string"},
+            columns={
+                field["name"]: field["type"] if isinstance(field["type"], str) else "complex"
+                for field in json.loads(metadata["schemaString"])["fields"]
+            },
             partitioned_by=tuple(metadata["partitionColumns"]),
             applications=applications,
             metadata=metadata,
@@ -104,7 +108,7 @@ class FakeTable:
     def begin(self, *, by_checksum: bool = False) -> FakeTransaction:
         return FakeTransaction(self)
 
-    def reaches(self) -> dict[int, int]:
+    def reaches(self, version: int) -> dict[int, int]:
         found: dict[int, int] = {}
         for partition, offset in self.tables.rows(self.path):
             found[partition] = max(offset, found.get(partition, -1))

@@ -210,10 +210,12 @@ def test_damage_foreign_rows_and_newer_protocols_are_named(
     later = f"{DeltaTable(spark, str(log.parent)).snapshot().version() + 1:020d}.json"
     feature = b'{"protocol":{"minReaderVersion":3,"minWriterVersion":7,"readerFeatures":["new"],'
     feature += b'"writerFeatures":["new"]}}\n'
+    newer = b'{"protocol":{"minReaderVersion":4,"minWriterVersion":8}}\n'
     for name, data, status, words in (
         (newest, b"", 3, f"{newest} is damaged"),
         (newest, b"no json\n", 3, newest),
         (later, feature, 2, "needs a newer Delta"),
+        (later, newer, 2, f"needs a newer Delta: _delta_log/{later} asks for protocol 4"),
     ):
         undo = damage(name, data)
         for command in (arguments, sides):
@@ -226,7 +228,7 @@ def test_damage_foreign_rows_and_newer_protocols_are_named(
     )
     foreign.write.format("delta").mode("append").save(str(log.parent))
     done = run(*arguments)
-    assert (done.status, done.stderr.count("\n")) == (3, 1), done.stderr
+    assert (done.status, done.stderr.count("\n")) == (2, 1), done.stderr
     assert "holds offset 77 of partition 0 where 10 comes next: another program" in done.stderr
 
 
@@ -314,16 +316,18 @@ def test_a_conversion_that_is_killed(
 def test_another_table_in_the_way_of_a_conversion(
     run: Run, spark: Any, tmp_path: pathlib.Path
 ) -> None:
-    """It was taken for what had been converted, and the old log went."""
+    """It was taken for what had been converted, and the old log went; then topics before it were
+    converted, before it was found."""
     place = tmp_path / "lake"
-    old_lakes.write_lake(place, {"t": "id"}, partitions=1, batches=2)
+    old_lakes.write_lake(place, {"s": "id s", "t": "id"}, partitions=1, batches=2)
     before = sorted(path.name for path in (place / "_kwire" / "commits").iterdir())
     spark.range(3).write.format("delta").save(str(place / "topic.t"))
     refused = run("lake", "convert", "--lake", str(place), "--quiet")
     assert (refused.status, refused.stderr.count("\n")) == (2, 1), refused.stderr
     assert f"{place}/topic.t is another table, in the way of t's" in refused.stderr
-    left = [path.name for path in (place / "_kwire" / "commits").iterdir()]
-    assert set(before) <= set(left)
+    left = sorted(path.name for path in (place / "_kwire" / "commits").iterdir())
+    assert before == left
+    assert not (place / "topic.s").exists()
     (place / "topic.t").rename(tmp_path / "theirs")
     assert run("lake", "convert", "--lake", str(place), "--quiet").status == 0
     rows = support.table(spark, str(place), "t").select("offset").collect()
@@ -392,6 +396,10 @@ def test_versions_of_an_archive_and_tables_of_others(
     left = ("audit", "-b", at, "--left", f"topic:{topic}", "--right", f"archive:{other}")
     same = run(*left, "--ignore", "timestampType,headers")
     assert same.status == 0, (same.stderr, same.summary)
+    again = ("replay", "-b", at, "--lake", other, "--to-topic", f"{topic}-theirs", "--create")
+    sent = run(*again, "--topics", topic, "--partitions", "1", "--quiet")
+    assert sent.summary is not None
+    assert sent.summary["sent"] == 30, sent.stderr
     spark.range(3).write.format("delta").save(str(tmp_path / "numbers"))
     none = run("profile", "--source", f"archive:{tmp_path}/numbers", "--quiet")
     assert (none.status, none.stderr.count("\n")) == (2, 1), none.stderr
@@ -430,6 +438,12 @@ def test_a_table_that_is_not_the_one_of_its_name(
     shutil.rmtree(dead)
     shutil.copytree(place / f"topic.{topic}", dead)
     refused(f"{dead} is another table of topic {topic}", keeping, read)
+    shutil.rmtree(dead)
+    log = place / f"topic.{topic}" / "_delta_log"
+    feature = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": []}
+    later = log / f"{len(list(log.glob('*.json'))):020d}.json"
+    later.write_text(json.dumps({"protocol": {**feature, "writerFeatures": ["new"]}}) + "\n")
+    refused("needs a newer Delta", (*keeping, "--compact"), archive)
 
 
 def test_jobs_in_a_session_that_was_begun_without_delta(

@@ -147,9 +147,9 @@ def test_a_registry_that_goes_away_and_comes_back(
         registry.answers = {"/schemas/ids/1": (200, {"schema": '"int"'})}
         page = b"<html>not now</html>"
         trouble = [(503, {}), (404, page), (200, page), (200, {}), (404, {"error_code": 404})]
-        # The first is asked before any work, whether there is a registry.
+        # The first two are asked before any work: whether there is a registry, and the subject.
         registry.troubles = iter(
-            [None, None, None, *trouble, None, None, None, (500, {}), *trouble]
+            [None, None, None, None, *trouble, None, None, None, (500, {}), *trouble]
         )
         done = run(*arguments, "--registry", registry.url)
         away = registry.url

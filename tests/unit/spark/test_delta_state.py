@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import MagicMock
@@ -10,7 +11,8 @@ from unittest.mock import MagicMock
 import pytest
 
 from kwire.spark import footers
-from kwire.spark.delta import DeltaTable
+from kwire.spark.delta import DeltaTable, damaged
+from kwire.spark.usage import FinalError, UsageError
 
 pytest.importorskip("pyspark")
 
@@ -49,6 +51,56 @@ def test_ids_of_a_commit_of_its_own_are_known(
     # An opening asks the whole log, whatever is known.
     now.transactions().mkString.return_value = "c -> 5"
     assert table._state_of(now).applications == {"c": 5}
+
+
+def failing(text: str) -> Any:
+    """Something that delta-spark fails at."""
+
+    def ask() -> None:
+        raise RuntimeError(text)
+
+    return ask
+
+
+@pytest.mark.parametrize(
+    ("condition", "words"),
+    [
+        ("DELTA_VIOLATE_CONSTRAINT_WITH_VALUES", "CHECK constraint c (offset < 3) violated"),
+        ("DELTA_NOT_NULL_CONSTRAINT_VIOLATED", "NOT NULL constraint violated for column: x."),
+        ("DELTA_CANNOT_MODIFY_APPEND_ONLY", "This table is configured to only allow appends."),
+    ],
+)
+def test_rules_of_a_table_end_a_job_at_once(condition: str, words: str) -> None:
+    """The batch was tried again for five minutes."""
+    table = DeltaTable(MagicMock(), "/lake/topic.t")
+    values = " by row with values:" if "VALUES" in condition else ""
+    with pytest.raises(FinalError) as ended:
+        table._call(failing(f"org.apache.X: [{condition}] {words}{values}\n - offset : 3\n\tat y"))
+    assert str(ended.value) == f"/lake/topic.t: {words}"
+
+
+def test_a_newer_protocol_is_named_whatever_delta_says_of_it(tmp_path: Path) -> None:
+    """It was an action that could not be decoded, and a status that says: run it again."""
+    log = tmp_path / "_delta_log"
+    log.mkdir()
+    table = DeltaTable(MagicMock(), str(tmp_path))
+    said = "[EXPRESSION_DECODING_FAILED] Failed to decode a row. SQLSTATE: 42846"
+    known = {"protocol": {"minReaderVersion": 3, "minWriterVersion": 7}}
+    (log / f"{0:020d}.json").write_text(f"no json\n[]\n{json.dumps(known)}\n")
+    with pytest.raises(RuntimeError, match="Failed to decode"):
+        table._read(failing(said))
+    newer = {"protocol": {"minReaderVersion": 3, "minWriterVersion": 8}}
+    (log / f"{1:020d}.json").write_text(json.dumps(newer) + "\n")
+    with pytest.raises(UsageError, match=r"needs a newer Delta: _delta_log/0+1.json .* 8 "):
+        table._read(failing(said))
+
+
+def test_a_file_of_the_log_that_cannot_be_read_is_named() -> None:
+    text = "footer is too large: 7\nCaused by: file:/lake/t/_delta_log/02.checkpoint.parquet x"
+    told = str(damaged("/lake/t", RuntimeError(text)))
+    assert told.startswith("/lake/t/_delta_log/02.checkpoint.parquet: its log cannot be read: foot")
+    text = "Encountered error while reading file file:/lake/t/_delta_log/02.json.  SQLSTATE: KD001"
+    assert str(damaged("/lake/t", RuntimeError(text))).endswith("file:/lake/t/_delta_log/02.json.")
 
 
 def column(name: str, counted: int | None, encoded: int, *, has_statistics: bool = True) -> Any:

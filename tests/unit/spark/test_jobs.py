@@ -85,6 +85,14 @@ def test_one_line_of_a_long_error() -> None:
     assert one_line(RuntimeError(worker)) == "t-0: no"
 
 
+def test_a_data_file_that_cannot_be_read_is_named() -> None:
+    """Only what was wrong with it was told."""
+    spark = "[X] Encountered error while reading file file:///lake/a b.parquet.  "
+    error = RuntimeError(f"{spark}SQLSTATE: KD001\n\tat x\nCaused by: y.Z: footer is too large: 7")
+    assert one_line(error) == "/lake/a b.parquet cannot be read: footer is too large: 7"
+    assert one_line(RuntimeError(spark)).endswith("cannot be read: it is not there, or damaged")
+
+
 def test_ranges_share_a_limit_by_what_there_is() -> None:
     starts = {("a", 0): 0, ("a", 1): 50, ("b", 0): 7}
     ends = {("a", 0): 900, ("a", 1): 150, ("b", 0): 7}

@@ -61,8 +61,8 @@ def test_a_version_is_not_taken_of_a_topic_and_its_newest_records(
     text: str, tables: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each table counts its own: the number of one was a version of any time of the other."""
-    archive: Any = MagicMock(topics=["a", "b"], latest=["a"])
-    archive.select.side_effect = lambda names: [MagicMock(topic=name) for name in names]
+    archive: Any = MagicMock(topics=["a", "b"], latest=["a"], alone=None)
+    archive.select.side_effect = lambda names: [MagicMock(topic=n, names=[n]) for n in names]
     monkeypatch.setattr(query, "Archive", lambda *_: archive)
 
     def register(moment: tuple[str, int]) -> list[str]:

@@ -13,7 +13,7 @@ import pytest
 
 from kwire.spark import registry
 from kwire.spark.avro import compile_schema, decode
-from kwire.spark.decoding import Checked, Checker, Undecodable
+from kwire.spark.decoding import Checked, Checker, Decoding, Undecodable, check_registry
 from kwire.spark.registry import Registry, SchemaUnavailable
 from kwire.spark.usage import JobError, UsageError
 from tests.support.registry import NO_SCHEMA, FakeRegistry, Handler, running_registry
@@ -182,7 +182,7 @@ def test_an_answer_that_ends_in_the_middle(fake: FakeRegistry) -> None:
     """It was no answer of a registry, where the connection had only been cut."""
     fake.RequestHandlerClass = Cut
     fake.answers = {"/schemas/ids/0": (200, b"{"), "/schemas/ids/1": (200, {"schema": '"int"'})}
-    assert Registry(fake.url).unreached() is None
+    assert "999 more expected" in (Registry(fake.url).unreached() or "")
     with pytest.raises(SchemaUnavailable, match="IncompleteRead"):
         Registry(fake.url).schema(1)
 
@@ -231,9 +231,12 @@ def test_a_registry_of_other_formats(fake: FakeRegistry) -> None:
 def test_what_is_no_registry_is_found_before_any_work(fake: FakeRegistry) -> None:
     """It was found with the first batch, which waited for five minutes."""
     asked = "/schemas/ids/0"
-    for answer in (NO_SCHEMA, (404, b"<html>"), (200, {"schema": None}), (500, {}), (503, b"")):
+    for answer in (NO_SCHEMA, (404, b"<html>"), (200, {"schema": None}), (403, b"")):
         fake.answers = {asked: answer}
         assert Registry(fake.url).unreached() is None
+    for answer in ((500, {}), (503, b"")):
+        fake.answers = {asked: answer}
+        assert f"{fake.url}: status {answer[0]}" in (Registry(fake.url).unreached() or "")
     for answer, words in (
         ((200, b"<html>welcome</html>"), "no schema registry: what it answers is no JSON"),
         ((200, b""), "no schema registry"),
@@ -250,18 +253,58 @@ def test_what_is_no_registry_is_found_before_any_work(fake: FakeRegistry) -> Non
 def test_a_registry_that_cannot_be_reached_is_waited_for(fake: FakeRegistry) -> None:
     told: list[str] = []
     waited: list[float] = []
-    registry.check_registry(fake.url, 0.0, told.append, waited.append)
+    registry.wait_for(Registry(fake.url).unreached, 0.0, told.append, waited.append)
     assert (told, waited) == ([], [])
-    away = "http://me:secret@127.0.0.1:1"
+    away = Registry("http://me:secret@127.0.0.1:1").unreached
     with pytest.raises(JobError, match=r"--registry http://127\.0\.0\.1:1: .*refused"):
-        registry.check_registry(away, 0.5, told.append, waited.append)
+        registry.wait_for(away, 0.5, told.append, waited.append)
     assert (told, waited) == ([], [])
 
     def end_waiting(_: float) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        registry.check_registry(away, 60.0, told.append, end_waiting)
+        registry.wait_for(away, 60.0, told.append, end_waiting)
     assert len(told) == 1
-    assert "trying again for 60 s" in told[0]
+    assert "trying again for 15 s" in told[0]  # it has never answered
     assert "secret" not in told[0]
+
+
+def test_newest_schemas_of_topics_are_looked_at_before_any_work(fake: FakeRegistry) -> None:
+    """A registry that lies about them was found with the first batch, which waited for minutes."""
+    path = "/subjects/t%20-value/versions/latest"
+    told: list[str] = []
+
+    def look(answer: tuple[int, Any], **given: str) -> None:
+        fake.answers = {path: answer}
+        url = fake.url.replace("://", "://me:secret@")
+        decoding = Decoding(given.get("form", "avro"), None, url, None)
+        check_registry(decoding, ["t "], 0.0, told.append, lambda _: None)
+        assert fake.asked[-1] == path
+
+    # Subjects may be named otherwise, or hold none of the kind; older values may decode then.
+    for answer in (
+        (200, {"schema": '"int"'}),
+        (404, {"error_code": 40401}),
+        (404, b"<html>"),
+        (403, {}),
+        (405, b""),
+        (200, {"schema": "{}", "schemaType": "JSON"}),
+    ):
+        look(answer)
+    for answer, words in (
+        ((200, b"<html>"), "Expecting value"),
+        ((200, {}), "the answer holds no schema"),
+        ((200, []), "the answer holds no schema"),
+        ((200, {"schema": '{"type": "rec'}), "the answer holds no schema"),
+        ((200, {"schema": '"no such type"'}), "no such type"),
+        ((200, {"schema": '"int"', "references": ["a"]}), "a reference without a name"),
+    ):
+        with pytest.raises(UsageError, match=f"--registry.*{words}") as refused:
+            look(answer)
+        assert "secret" not in str(refused.value)
+        assert "\n" not in str(refused.value)
+    with pytest.raises(UsageError, match=r"--registry.*subject t -value: "):
+        look((200, {"schema": "message {", "schemaType": "PROTOBUF"}), form="protobuf")
+    with pytest.raises(JobError, match="status 500"):
+        look((500, {}))

@@ -16,8 +16,10 @@ from kwire.spark.archive import Archiver
 from kwire.spark.cluster import EARLIEST, LATEST, Partition, TopicInfo
 from kwire.spark.job import Job, Progress, parser_of
 from kwire.spark.lake import (
+    DATA_SCHEMA,
     DEAD_LETTERS,
     JSON_TEXT,
+    PLACE_SCHEMA,
     RECORDS,
     Form,
     fields_of,
@@ -304,8 +306,38 @@ def test_what_is_no_archive_of_the_topic_is_refused(tmp_path: Path) -> None:
         with pytest.raises(UsageError, match=words):
             archiver(tmp_path, cluster).open()
     tables.commits[path] = [Commit(first.applications, {"theirs": [(0, 3)]}, first.metadata)]
-    with pytest.raises(FinalError, match="offset 3 of partition 0 where nothing was archived"):
+    with pytest.raises(UsageError, match="offset 3 of partition 0 where nothing was archived"):
         archiver(tmp_path, cluster).open()
+
+
+@pytest.mark.parametrize("kind", [RECORDS, DEAD_LETTERS, LATEST_TABLE])
+def test_a_table_that_is_refused_leaves_all_others_as_they_were(tmp_path: Path, kind: str) -> None:
+    """A session had been committed to the tables before it, and tables of other topics made."""
+    one = archiver(tmp_path, FakeCluster(b=("id", 0, 10)), "--latest-by-key")
+    one.open()
+    one.run()
+    tables = LAKES[tmp_path]
+    (first, *later) = tables.commits[table_path(str(tmp_path), kind, "b")]
+    assert first.metadata is not None
+    cluster = FakeCluster(a=("id", 0, 10), b=("id", 0, 10))
+    known = first.metadata["configuration"]
+    for wrong, words in (
+        ({"configuration": known | {"kwire.topic": "other"}}, "is the table of topic other"),
+        ({"configuration": {}}, "is a table of another program"),
+        ({"partitionColumns": []}, "is partitioned by"),
+        ({"schemaString": first.metadata["schemaString"].replace("headers", "h")}, "no column h"),
+        ({"schemaString": first.metadata["schemaString"].replace('"long"', '"byte"')}, "another"),
+        *[
+            ({"configuration": known | {"delta.appendOnly": "true"}}, "rows are taken out of it")
+            for _ in range(kind != RECORDS)
+        ],
+    ):
+        changed = Commit(first.applications, first.files, {**first.metadata, **wrong})
+        tables.commits[table_path(str(tmp_path), kind, "b")] = [changed, *later]
+        before = {path: len(found) for path, found in tables.commits.items() if found}
+        with pytest.raises(UsageError, match=words):
+            archiver(tmp_path, cluster, "--latest-by-key").open()
+        assert {path: len(found) for path, found in tables.commits.items() if found} == before
 
 
 def test_tables_of_another_form_are_refused_before_any_commit(tmp_path: Path) -> None:
@@ -327,7 +359,7 @@ def test_tables_of_another_form_are_refused_before_any_commit(tmp_path: Path) ->
         del none["configuration"][f"kwire.decode.{name}"]
 
     def with_column(name: str, kind: str) -> dict[str, Any]:
-        fields = fields_of(f"offset bigint, {name} {kind}")
+        fields = fields_of(f"{DATA_SCHEMA}, {PLACE_SCHEMA}, {name} {kind}")
         return {**none, "schemaString": json.dumps({"type": "struct", "fields": fields})}
 
     for metadata, form, words in (

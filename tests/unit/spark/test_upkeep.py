@@ -1,14 +1,20 @@
-"""Upkeep of a lake beside another's: whose commit comes second looks again."""
+"""Upkeep of a lake beside another's: whose commit comes second looks again. Old lakes that lack
+something."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from unittest.mock import MagicMock
 
 import pytest
 
+from kwire.spark import convert
 from kwire.spark.delta import ConflictError, DeltaTable
 from kwire.spark.job import Progress
+from kwire.spark.lake_files import LocalLakeFiles
 from kwire.spark.maintenance import ATTEMPTS, _adder, _beside_others
+from kwire.spark.usage import UsageError
+from tests.support import old_lakes
 
 pytest.importorskip("pyspark")
 
@@ -77,3 +83,23 @@ def test_files_that_another_upkeep_deletes_while_they_are_joined(
     monkeypatch.setattr(table, "_public", lambda: public)
     with pytest.raises(expected):
         table.optimize("partition = 0", {})
+
+
+@pytest.mark.parametrize("damage", ["missing", "cut"])
+def test_a_conversion_of_a_lake_that_lacks_a_file_does_nothing(tmp_path: Path, damage: str) -> None:
+    """The topics before it were converted, and the line was one of Python."""
+    old_lakes.write_lake(tmp_path, {"a": "id a", "b": "id b"}, partitions=1, batches=1)
+    chosen = next(tmp_path.glob("topic=b/*/*/*.parquet"))
+    if damage == "missing":
+        chosen.unlink()
+    else:
+        chosen.write_bytes(chosen.read_bytes()[:-1])
+    before = sorted(tmp_path.rglob("*"))
+    one = convert.Conversion(
+        MagicMock(), LocalLakeFiles(str(tmp_path)), Progress("lake", quiet=True)
+    )
+    with pytest.raises(
+        UsageError, match=f"{chosen.name} (is missing|has .* bytes), the lake's log"
+    ):
+        one.run()
+    assert sorted(tmp_path.rglob("*")) == before
