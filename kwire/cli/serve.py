@@ -28,6 +28,7 @@ logger = logging.getLogger(__name__)
 
 EXIT_FAILED = 1
 PORT_MAX = 65535
+SWITCH_S = 0.001
 DEFAULT_PORT = 9092
 DEFAULT_FAULT_LISTENER = "127.0.0.1:9097"
 CLUSTER_FILE = "cluster.properties"
@@ -273,6 +274,7 @@ async def _serve_until_stopped(
         if not arguments.supervised:
             _advise()
         _settle_memory()
+        _share_the_interpreter()
         await stopped
     elif not starting.done():
         starting.cancel()
@@ -311,6 +313,14 @@ def _settle_memory() -> None:
     gc.freeze()
     gc.set_threshold(20_000, 20, 50)
     gc.enable()
+
+
+def _share_the_interpreter() -> None:
+    """A thread that computes gives the loop its turn after 1 ms, not after Python's 5.
+
+    The loop lets go of the interpreter at each system call, and waits for it again each time.
+    """
+    sys.setswitchinterval(SWITCH_S)
 
 
 async def _first_of(loop: AbstractEventLoop, task: Task[None], future: Future[int]) -> None:
