@@ -141,7 +141,7 @@ def test_what_the_options_choose_of_an_archive(
         rows = archive_frame(spark, archive, options)
         assert rows.count() == count, arguments
         tables = archive.select(options.topic_list)
-        found = {number for table in tables for number in table.places(options)}
+        found = {number for table in tables for _, number in table.places(options)}
         assert {row.partition for row in rows.select("partition").distinct().collect()} <= found
 
 
