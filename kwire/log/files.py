@@ -128,6 +128,12 @@ class SystemFiles:
     """The operating system's files."""
 
     syncs_in_parallel = True
+
+    @property
+    def descriptors_max(self) -> int:
+        """How many descriptors this process may have, 0 where that is unknown or without limit."""
+        return open_files_limit()
+
     write_delay_ms = 0
 
     def __init__(self) -> None:
@@ -389,6 +395,16 @@ def raise_open_files_limit() -> int:
         except (OSError, ValueError):
             return soft
     return hard
+
+
+def open_files_limit() -> int:
+    """The limit that is in effect now; 0 if unknown or none."""
+    try:
+        import resource
+    except ImportError:
+        return 0
+    soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return 0 if soft == resource.RLIM_INFINITY else soft
 
 
 def write_fully(files: Files, handle: int, buffers: Sequence[Buffer], position: int) -> int:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 
+from kwire.log.files import open_files_limit
+
 RESERVE_MIN, RESERVE_MAX = 64, 4096
 UNKNOWN = -1
 
@@ -22,12 +24,7 @@ class DescriptorReserve:
     @classmethod
     def of_process(cls) -> DescriptorReserve:
         """The limit that is in effect now."""
-        try:
-            import resource
-        except ImportError:
-            return cls(0)
-        soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-        return cls(0 if soft == resource.RLIM_INFINITY else soft)
+        return cls(open_files_limit())
 
     def is_touched_by(self, descriptor: int) -> bool:
         """Whether a connection with this descriptor takes of what is kept for files."""

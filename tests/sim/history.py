@@ -1,10 +1,11 @@
 """The history of a cluster from a seed: 60 simulated seconds of clients and faults, then the end.
 
-    python -m tests.sim.history SEED [RUNS] [--mutation NAME] [--general]
+    python -m tests.sim.history SEED [RUNS] [--mutation NAME] [--general] [--few-files]
 
 prints a line for each seed: its fingerprint, what happened in it, and how it failed if it did. The
 same seed gives the same history, byte for byte. With a mutation the faults are those aimed at it,
-if there is such a plan. `--general` has the nodes answer every request the general way (ADR 55).
+if there is such a plan. `--general` has the nodes answer every request the general way (ADR 55),
+`--few-files` lets them have fewer files open than they have logs.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from kwire.log.segment.open_file_limit import OPEN_MIN
 from kwire.node.node import Node
 from kwire.testing.simulation import Simulation
 from kwire.testing.simulation.scheduler import SimulationError
@@ -45,6 +47,7 @@ FAULTS_UNTIL_S = 42.0
 RECOVERY_LIMIT_S = 40.0
 VOTE_AGAIN_S = 10.0
 OPERATIONS_MIN = 500
+FEW_FILES = 2 * OPEN_MIN
 
 
 @dataclass
@@ -73,14 +76,24 @@ class Result:
 
 class History:
     """One seed's history. `plan` says which faults there are; None draws one from the seed. No
-    request takes a plain road if all go the `general` way."""
+    request takes a plain road if all go the `general` way. With `few_files` a node has fewer files
+    open than it has logs."""
 
-    def __init__(self, seed: int, plan: Plan | None = None, general: bool = False) -> None:
+    def __init__(
+        self,
+        seed: int,
+        plan: Plan | None = None,
+        general: bool = False,
+        *,
+        few_files: bool = False,
+    ) -> None:
         self.simulation = Simulation(seed)
         self.checkers = Checkers()
         self.plan = plan or Plan.drawn(self.simulation.random)
         roads = {"kwire.plain.requests.enable": "false"} if general else {}
         self.cluster = Cluster(self.simulation, {**self.plan.settings, **roads}, self._attach)
+        for host in self.cluster.hosts.values():
+            host.disk.descriptors_max = FEW_FILES if few_files else 0
         self.checkers.compacts = "log.roll.ms" in self.plan.settings
         self.checkers.life_of = lambda node_id: self.cluster.lives[node_id]
         self.checkers.now = lambda: self.simulation.now
@@ -357,6 +370,7 @@ def main() -> int:
     show = "--transcript" in arguments
     until_failure = "--until-failure" in arguments
     general = "--general" in arguments
+    few_files = "--few-files" in arguments
     arguments = [a for a in arguments if not a.startswith("--")]
     first = int(arguments[0]) if arguments else 1
     runs = int(arguments[1]) if len(arguments) > 1 else 1
@@ -364,7 +378,7 @@ def main() -> int:
     failed = 0
     for seed in range(first, first + runs):
         with mutations.applied(mutation):
-            result = History(seed, plan, general).run()
+            result = History(seed, plan, general, few_files=few_files).run()
         if show:
             print("\n".join(result.transcript))
         print(result.line(), flush=True)

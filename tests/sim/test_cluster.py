@@ -45,6 +45,12 @@ def test_a_history_keeps_every_promise(seed: int) -> None:
     assert result.operations >= OPERATIONS_MIN, result.line()
 
 
+@pytest.mark.parametrize("seed", seeds(3))
+def test_a_history_with_fewer_files_open_than_logs_keeps_every_promise(seed: int) -> None:
+    result = History(seed, few_files=True).run()
+    assert result.violation is None, result.line()
+
+
 def test_a_history_without_faults() -> None:
     result = History(1, Plan()).run()
     assert result.violation is None, result.line()

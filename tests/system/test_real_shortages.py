@@ -185,3 +185,40 @@ def test_connections_give_way_to_files(tmp_path: Path) -> None:
             one.close()
         assert written() == 40
         assert "Traceback" not in broker.log_text()
+
+
+def test_more_partitions_are_written_to_than_files_may_be_open(tmp_path: Path) -> None:
+    """600 at a limit of 256, each twice, in one order and in another; and read, before a kill and
+    after it."""
+    partitions = 600
+
+    def write(producer: Any, value: bytes, step: int) -> None:
+        told: list[Any] = []
+        for at in range(partitions):
+            producer.produce(
+                "t",
+                value,
+                partition=at * step % partitions,
+                on_delivery=lambda error, _: told.append(error),
+            )
+        assert producer.flush(LIMIT_S) == 0
+        assert told == [None] * partitions
+
+    def read(broker: Broker) -> list[list[bytes]]:
+        with WireClient(broker.bootstrap) as wire:
+            return [fetch_values(wire, "t", at) for at in range(partitions)]
+
+    with LimitedBroker(data_dir=tmp_path) as broker:
+        with WireClient(broker.bootstrap) as wire:
+            wire.create_topic("t", partitions)
+        producer = Client(broker).producer(**{"message.timeout.ms": LIMIT_S * 1000})
+        write(producer, b"one", 1)
+        write(producer, b"two", 7)
+        assert read(broker) == [[b"one", b"two"]] * partitions
+        broker.kill()
+        broker.start()
+        assert read(broker) == [[b"one", b"two"]] * partitions
+        write(producer, b"three", 11)
+        assert read(broker) == [[b"one", b"two", b"three"]] * partitions
+        assert info(broker, "--quiet").returncode == 0
+        assert "Traceback" not in broker.log_text()

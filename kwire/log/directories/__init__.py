@@ -6,6 +6,7 @@ loading.py, closing.py the start and the clean stop; placement.py: where a new l
 moving.py              a log on its way to another directory
 removal.py             directories of deleted partitions
 shortages.py           logs that wait for space or descriptors; refusals.py: for people
+idle_files.py          files closed for others, where there are more than descriptors
 periodic_work.py       timers, and work over all logs in slices
 checkpoint_format.py, checkpoint_contents.py, checkpoint_writer.py
                        files that hold an offset for each partition

@@ -36,7 +36,7 @@ class LogMaker:
         self._scheduler = scheduler
         self._settings = settings
         self._config_of = config_of
-        self.open_segments = OpenSegments()
+        self.open_segments = OpenSegments.of_descriptors(getattr(files, "descriptors_max", 0))
 
     def open(
         self,

@@ -31,6 +31,7 @@ from kwire.log.directories.identity_files import (
     PARTITION_METADATA,
     encode_partition_metadata,
 )
+from kwire.log.directories.idle_files import IdleFiles
 from kwire.log.directories.loading import ExpectedTopic, Opening, load_directories
 from kwire.log.directories.making_logs import LogMaker
 from kwire.log.directories.moving import LogMoves
@@ -48,7 +49,7 @@ from kwire.log.files import (
     raise_open_files_limit,
     write_atomically,
 )
-from kwire.log.flushing import SyncRequest, Syncs
+from kwire.log.flushing import Flusher, SyncRequest, Syncs
 from kwire.log.partition.config import LogConfig
 from kwire.log.partition.log_state import LogState
 from kwire.log.partition.partition_log import PartitionLog
@@ -121,6 +122,9 @@ class LogManager:
         limit_ms = self.settings.shortage_timeout_ms
         self.shortages = Shortages(self.scheduler, now_ms, limit_ms, self._give_up)
         self._note_refused = self.shortages.hurry
+        self._idle_files = IdleFiles(
+            self._maker.open_segments, self.scheduler, self._sync_failed, self.shortages.hurry
+        )
         delay_ms = self.settings.file_delete_delay_ms
         self._removals = Removals(self.files, self.scheduler, delay_ms, self.shortages)
 
@@ -426,6 +430,9 @@ class LogManager:
         if self._on_directory_failure is not None:
             self._on_directory_failure(directory)
 
+    def _sync_failed(self, flusher: Flusher, error: Exception) -> None:
+        self.take_offline(next(d for d in self.directories if d.flusher is flusher), error)
+
     # -- periodic work ------------------------------------------------------------------------
 
     def start_timers(self) -> None:
@@ -578,6 +585,7 @@ class LogManager:
         self._timers.cancel()
         self._checkpoints.close()
         self.shortages.close()
+        self._idle_files.close()
         self.moves.close()
         if self.cleaner is not None:
             self.cleaner.stop()

@@ -6,6 +6,7 @@ place but wait in the log's tail for the end of the loop's turn. Readers see wri
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 from collections.abc import Iterator, Sequence
@@ -75,7 +76,8 @@ class Segment:
         self.is_deleted = False
         self._suffix = suffix
         self._handle = -1
-        self._flusher: Flusher | None = None
+        self.is_used = False
+        self.flusher: Flusher | None = None
         self._open_segments: OpenSegments | None = None
         self._allocated_bytes = 0
         self._hints: dict[int, int] = {}
@@ -116,15 +118,18 @@ class Segment:
 
     @property
     def handle(self) -> int:
+        self.is_used = True
         if self._handle < 0:
-            self._handle = self.files.open(self.log_path, create=not self.is_sealed)
+            self._handle = self.files.open(
+                self.log_path, create=not (self.is_sealed or self.size_bytes)
+            )
             if self._open_segments is not None:
                 self._open_segments.opened(self)
         return self._handle
 
     def attach(self, flusher: Flusher, open_segments: OpenSegments) -> None:
         """Share these with other segments from now on."""
-        self._flusher = flusher
+        self.flusher = flusher
         self._open_segments = open_segments
 
     def release(self) -> None:
@@ -325,10 +330,9 @@ class Segment:
         entry_offset, position = self.index.floor(offset)
         walk = self.walk(position)
         if position:
-            try:
+            first = None
+            with contextlib.suppress(KafkaError):
                 first = next(walk, None)
-            except KafkaError:
-                first = None
             if first is None or first[1].last_offset != entry_offset:
                 self.rebuild_indexes(f"the index entry of offset {entry_offset} is wrong")
                 walk = self.walk(self.index.floor(offset)[1])
@@ -396,10 +400,10 @@ class Segment:
 
         The active segment's indexes are rebuilt after a crash.
         """
-        if self.is_sealed:
+        if self.is_sealed or self._handle < 0:
             request.paths.append(self.log_path)
         else:
-            request.handles.append(self.handle)
+            request.handles.append(self._handle)
         if self.has_transaction_index:
             request.paths.append(self.transaction_index_path)
         if self.is_sealed:
@@ -530,10 +534,8 @@ class Segment:
         """Give all files this suffix (`.deleted`, `.swap`, none). OSError: may be done again."""
         for name in SEGMENT_SUFFIXES:
             source = self.path(name)
-            try:
+            with contextlib.suppress(FileNotFoundError):
                 self.files.rename(source, source.removesuffix(self._suffix) + suffix)
-            except FileNotFoundError:
-                pass
         self._suffix = suffix
         if self.is_sealed:
             self._index = self._time_index = self._transaction_index = None  # they know their path
@@ -544,10 +546,10 @@ class Segment:
                 self.files.truncate(self._handle, self.size_bytes)
             self._allocated_bytes = 0
             handle, self._handle = self._handle, -1
-            if self._flusher is None:
-                self.files.close(handle)
-            else:
-                self._flusher.retire(handle)  # a sync may need it
+            if self._open_segments is not None:
+                self._open_segments.closed(self)
+            let_go = self.files.close if self.flusher is None else self.flusher.retire
+            let_go(handle)  # a sync may need it
 
     def delete_files(self) -> None:
         self.is_deleted = True
@@ -566,9 +568,8 @@ class Segment:
 
     def take_empty_index(self) -> None:
         """The index is there and has no entries, as that of every small segment: it is not read."""
-        index = OffsetIndex(self.files, self.index_path, self.base_offset, self._index_size_bytes)
-        index.load(b"")
-        self._index = index
+        self._index = self._empty_indexes()[0]
+        self._index.load(b"")
 
     def _load_index(self) -> None:
         index = OffsetIndex(self.files, self.index_path, self.base_offset, self._index_size_bytes)
@@ -581,8 +582,7 @@ class Segment:
             self.rebuild_indexes(f"{os.path.basename(self.index_path)} is missing or damaged")
 
     def _load_time_index(self) -> None:
-        files, base = self.files, self.base_offset
-        index = TimeIndex(files, self.time_index_path, base, self._index_size_bytes)
+        index = self._empty_indexes()[1]
         if self.size_bytes == 0:
             self._time_index = index
             return

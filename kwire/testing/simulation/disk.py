@@ -77,6 +77,7 @@ class SimulatedDisk:
     """One host's disk. Paths are absolute; directories exist once made."""
 
     write_delay_ms = 0
+    descriptors_max = 0  # any number
 
     def __init__(self, random: SeededRandom) -> None:
         self.wall_ms: Callable[[], int] = lambda: 0

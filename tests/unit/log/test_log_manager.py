@@ -16,7 +16,7 @@ from kwire.log.directories.directory import LogDirectoryError
 from kwire.log.directories.manager import LogManager
 from kwire.log.partition.config import LogConfig
 from kwire.log.partition.rolling import jitter_ms
-from kwire.log.segment.open_file_limit import OPEN_MAX
+from kwire.log.segment.open_file_limit import SEALED_MAX
 from kwire.protocol import uuids
 from kwire.protocol.errors import ErrorCode, KafkaError
 from tests.support.logs import NOW_MS, client_batch, read_all
@@ -220,9 +220,9 @@ def test_few_sealed_segments_are_open() -> None:
     node = Node()
     node.configs["topic"] = LogConfig(segment_bytes=100)
     log = node.manager.create("topic", 0, TOPIC_ID)
-    for _ in range(OPEN_MAX + 100):
+    for _ in range(SEALED_MAX + 100):
         node.append("topic", 0)
-    assert len(log.segments) == OPEN_MAX + 100
+    assert len(log.segments) == SEALED_MAX + 100
     node.scheduler.turn()
     node.disk.process_killed()
     log = node.start().get("topic", 0)  # type: ignore[assignment]
@@ -231,10 +231,10 @@ def test_few_sealed_segments_are_open() -> None:
     inner_open, inner_close = node.disk.open, node.disk.close
     node.disk.open = lambda path, **options: (opened.append(path), inner_open(path, **options))[1]  # type: ignore[method-assign]
     node.disk.close = lambda handle: (closed.append(handle), inner_close(handle))[1]  # type: ignore[method-assign,func-returns-value]
-    assert len(read_all(log)) == OPEN_MAX + 100
+    assert len(read_all(log)) == SEALED_MAX + 100
     logs_opened = [path for path in opened if path.endswith(".log")]
-    assert len(logs_opened) == OPEN_MAX + 100
-    assert len(opened) - len(closed) <= OPEN_MAX + 1
+    assert len(logs_opened) == SEALED_MAX + 100
+    assert len(opened) - len(closed) <= SEALED_MAX + 1
 
 
 def test_few_segments_that_were_written_are_open() -> None:
@@ -254,12 +254,12 @@ def test_few_segments_that_were_written_are_open() -> None:
         inner_close(handle)
 
     node.disk.open, node.disk.close = opened, closed  # type: ignore[method-assign]
-    for _ in range(OPEN_MAX + 100):
+    for _ in range(SEALED_MAX + 100):
         node.append("topic", 0)
     node.scheduler.turn()
-    assert len(log.segments) == OPEN_MAX + 100
-    assert len(handles) <= OPEN_MAX + 1
-    assert len(read_all(log)) == OPEN_MAX + 100
+    assert len(log.segments) == SEALED_MAX + 100
+    assert len(handles) <= SEALED_MAX + 1
+    assert len(read_all(log)) == SEALED_MAX + 100
 
 
 def test_only_the_directories_of_the_moved_log_starts_are_written() -> None:
