@@ -128,6 +128,7 @@ class SystemFiles:
     """The operating system's files."""
 
     syncs_in_parallel = True
+    gives_lowest_descriptor = os.name == "posix"
 
     @property
     def descriptors_max(self) -> int:

@@ -122,7 +122,7 @@ class FileSlice:
         segment = self._segment
         files = segment.files
         assert can_map(files), "whoever made the slice has asked"
-        return files.map(segment.handle, self._size_bytes, self.position)
+        return segment.with_file(lambda file: files.map(file, self._size_bytes, self.position))
 
     def read(self) -> bytes:
         """The bytes. OSError, also when the file has fewer."""

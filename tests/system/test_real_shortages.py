@@ -10,6 +10,7 @@ import os
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -208,6 +209,20 @@ def test_more_partitions_are_written_to_than_files_may_be_open(tmp_path: Path) -
         with WireClient(broker.bootstrap) as wire:
             return [fetch_values(wire, "t", at) for at in range(partitions)]
 
+    def read_at_once(broker: Broker, records: int) -> None:
+        """By a consumer of all partitions."""
+        consumer = confluent_kafka.Consumer(
+            {"bootstrap.servers": broker.bootstrap, "group.id": "g", "log_level": 0}
+        )
+        consumer.assign([confluent_kafka.TopicPartition("t", at, 0) for at in range(partitions)])
+        deadline, found = time.monotonic() + LIMIT_S, set()
+        while len(found) < records and time.monotonic() < deadline:
+            for message in consumer.consume(records, timeout=1):
+                assert message.error() is None
+                found.add((message.partition(), message.offset()))
+        consumer.close()
+        assert len(found) == records
+
     with LimitedBroker(data_dir=tmp_path) as broker:
         with WireClient(broker.bootstrap) as wire:
             wire.create_topic("t", partitions)
@@ -215,10 +230,15 @@ def test_more_partitions_are_written_to_than_files_may_be_open(tmp_path: Path) -
         write(producer, b"one", 1)
         write(producer, b"two", 7)
         assert read(broker) == [[b"one", b"two"]] * partitions
+        read_at_once(broker, 2 * partitions)
         broker.kill()
         broker.start()
         assert read(broker) == [[b"one", b"two"]] * partitions
         write(producer, b"three", 11)
         assert read(broker) == [[b"one", b"two", b"three"]] * partitions
+        write(producer, b"4" * 20_000, 13)  # such are written at once, if they can
+        read_at_once(broker, 4 * partitions)
+        assert "descriptors" not in broker.log_text()
+        assert "takes appends again" not in broker.log_text()
         assert info(broker, "--quiet").returncode == 0
         assert "Traceback" not in broker.log_text()

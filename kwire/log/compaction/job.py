@@ -16,7 +16,8 @@ from kwire.log.compaction.transactions import CleanedTransactions
 from kwire.log.files import Buffer, unlink_quietly
 from kwire.log.flushing import SyncRequest, sync_files
 from kwire.log.partition.batch_rules import Marker, read_marker
-from kwire.log.segment.segment import CLEANED_SUFFIX, HEADER_SIZE, Segment
+from kwire.log.segment.segment import CLEANED_SUFFIX, Segment
+from kwire.log.segment.walking import HEADER_SIZE
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records import MAGIC_CURRENT, BatchHeader, check_crc, parse_header
 from kwire.protocol.records.compaction import (

@@ -15,8 +15,9 @@ from kwire.log.files import Files
 from kwire.log.partition import lookups
 from kwire.log.partition.config import LONG_MAX, LogConfig
 from kwire.log.partition.partition_log import PartitionLog
-from kwire.log.segment.segment import OFFSET_DELTA_MAX, Segment
+from kwire.log.segment.segment import Segment
 from kwire.log.segment.transaction_index import AbortedTransaction
+from kwire.log.segment.walking import OFFSET_DELTA_MAX
 
 
 class Candidate(NamedTuple):

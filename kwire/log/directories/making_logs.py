@@ -36,7 +36,10 @@ class LogMaker:
         self._scheduler = scheduler
         self._settings = settings
         self._config_of = config_of
-        self.open_segments = OpenSegments.of_descriptors(getattr(files, "descriptors_max", 0))
+        self.open_segments = OpenSegments.of_descriptors(
+            getattr(files, "descriptors_max", 0),
+            gives_lowest=getattr(files, "gives_lowest_descriptor", False),
+        )
 
     def open(
         self,

@@ -23,7 +23,8 @@ from kwire.log.partition.producers import (
 )
 from kwire.log.partition.rolling import must_roll
 from kwire.log.partition.write_buffer import WriteBuffer
-from kwire.log.segment.segment import OFFSET_DELTA_MAX, Segment
+from kwire.log.segment.segment import Segment
+from kwire.log.segment.walking import OFFSET_DELTA_MAX
 from kwire.log.types import AppendInfo, Origin
 from kwire.pending import Pending
 from kwire.protocol.errors import KafkaError
@@ -212,6 +213,7 @@ class Appender:
             or log.is_closed
             or self._buffer
             or self._buffer.is_slow
+            or self._segments.active.must_wait
             or header.base_offset != self.next_offset
             or header.partition_leader_epoch > self._epochs.latest_saved
             or not self._checks.takes_made(header, wall_ms)

@@ -140,11 +140,14 @@ class LogReader:
         min_one: bool,
     ) -> Pending[FetchSlices]:
         """Bring the bytes into memory off the loop, then read as things are by then."""
-        files, handle = self._local.files, cold.segment.handle
-        position, size_bytes = cold.position, cold.size_bytes
+        files, path = self._local.files, cold.segment.log_path
 
         def warm() -> None:
-            files.pread(handle, size_bytes, position)
+            handle = files.open(path, writable=False)  # the loop may close the segment's own
+            try:
+                files.pread(handle, cold.size_bytes, cold.position)
+            finally:
+                files.close(handle)
 
         result: Pending[FetchSlices] = Pending()
 

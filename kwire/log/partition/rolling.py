@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from kwire.clock import Clock
 from kwire.log.partition.config import LogConfig
-from kwire.log.segment.segment import OFFSET_DELTA_MAX, Segment
+from kwire.log.segment.segment import Segment
+from kwire.log.segment.walking import OFFSET_DELTA_MAX
 
 
 def must_roll(

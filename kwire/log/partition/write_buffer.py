@@ -3,7 +3,8 @@
 Small ones are copied and wait for the end of the loop's turn, so that many requests share one
 write; a large one is written at once, in the same vectored call as those before it. Writes of a
 partition complete in order. Where the disk is slow on command, every write waits so long, and the
-loop goes on; what waits is at most TAIL_BYTES_MAX, or one batch.
+loop goes on; what waits is at most TAIL_BYTES_MAX, or one batch. Where too many files are open
+already (`OpenSegments`), writes wait for others to be closed, as much of them.
 """
 
 from __future__ import annotations
@@ -95,7 +96,7 @@ class WriteBuffer:
         delay_ms = self._files.write_delay_ms
         if self._timer is not None and not delay_ms:  # the disk is slow no more
             self._end_timer()
-        if self._urgent:
+        if self._urgent and (self._size_bytes >= TAIL_BYTES_MAX or not segment.must_wait):
             self.write(segment)
         elif not self._is_scheduled:
             self._is_scheduled = True
@@ -107,8 +108,14 @@ class WriteBuffer:
 
     def _turn_ended(self) -> None:
         self._timer, self._is_scheduled = None, False
-        if self._buffers and self._segment is not None:
-            self.write(self._segment)
+        segment = self._segment
+        if not self._buffers or segment is None:
+            return
+        if segment.must_wait:
+            self._is_scheduled = True
+            segment.wait(self._turn_ended)
+        else:
+            self.write(segment)
 
     def _end_timer(self) -> None:
         if self._timer is not None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 from typing import NamedTuple
 
-from kwire.log.segment.segment import HEADER_SIZE, Segment
+from kwire.log.segment.segment import Segment
+from kwire.log.segment.walking import HEADER_SIZE
 from kwire.protocol.errors import KafkaError
 from kwire.protocol.records import BatchHeader, check_crc, parse_header
 

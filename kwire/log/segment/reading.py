@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 from kwire.log.files import Buffer, can_map
-from kwire.log.segment.segment import HEADER_SIZE, Segment
+from kwire.log.segment.segment import Segment
 from kwire.log.segment.segment_list import Segments
+from kwire.log.segment.walking import HEADER_SIZE
 from kwire.log.types import FileSlice
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records import MAGIC_CURRENT, parse_header
@@ -75,7 +77,8 @@ def read_batches(
                 return EMPTY
             if may_wait and (segment.is_sealed or segment.size_bytes - start > WARM_BYTES):
                 size_bytes = min(end - start, max(bytes_max, HEADER_SIZE))
-                if not segment.files.is_cached(segment.handle, start, size_bytes):
+                is_cached = partial(segment.files.is_cached, position=start, size_bytes=size_bytes)
+                if not segment.with_file(is_cached):
                     raise ColdReadError(segment, start, size_bytes)
             limit = min(end, start + bytes_max)
             if as_file and limit - start >= FILE_SLICE_BYTES_MIN and can_map(segment.files):

@@ -12,29 +12,26 @@ import os
 from collections.abc import Iterator, Sequence
 
 from kwire.log.files import FULL, Buffer, Files, unlink_quietly, write_fully
-from kwire.log.flushing import Flusher, SyncRequest
+from kwire.log.flushing import SyncRequest
 from kwire.log.partition.config import LogConfig
+from kwire.log.segment.log_file import LogFile
 from kwire.log.segment.offset_index import OffsetIndex
-from kwire.log.segment.open_file_limit import OpenSegments
 from kwire.log.segment.time_index import NO_TIMESTAMP, TimeIndex
 from kwire.log.segment.transaction_index import (
     AbortedTransaction,
     DamagedIndexError,
     TransactionIndex,
 )
-from kwire.protocol.errors import ErrorCode, KafkaError
-from kwire.protocol.records import MAGIC_CURRENT, BatchHeader, check_crc, parse_header
+from kwire.log.segment.walking import walk
+from kwire.protocol.errors import KafkaError
+from kwire.protocol.records import BatchHeader, check_crc
 
 logger = logging.getLogger(__name__)
 
-HEADER_SIZE = 61
-HEADER_SIZE_MIN = 17  # up to the magic
-WALK_CHUNK_BYTES = 64 * 1024
 ALLOCATE_FROM_BYTES = 1 << 20
 ALLOCATE_STEP_BYTES_MAX = 32 << 20
 HINTS_MAX = 64
 CHECKED_BYTES_MAX = 64 * 1024
-OFFSET_DELTA_MAX = 0x7FFFFFFF
 
 LOG_SUFFIX = ".log"
 INDEX_SUFFIX = ".index"
@@ -47,7 +44,7 @@ SWAP_SUFFIX = ".swap"
 SEGMENT_SUFFIXES = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
 
 
-class Segment:
+class Segment(LogFile):
     """The files of one segment. Methods raise OSError when a file fails."""
 
     def __init__(
@@ -63,22 +60,16 @@ class Segment:
         is_new: bool = True,
         suffix: str = "",
     ) -> None:
-        self.files = files
+        super().__init__(files, size_bytes)
         self.directory = directory
         self.base_offset = base_offset
-        self.size_bytes = size_bytes
         self.assigned_bytes = size_bytes
         self.created_ms = created_ms
         self.index_interval_bytes = config.index_interval_bytes
         self._index_size_bytes = config.segment_index_bytes
-        self.is_sealed = False
         self.is_full = False  # an index has no room for another entry
         self.is_deleted = False
         self._suffix = suffix
-        self._handle = -1
-        self.is_used = False
-        self.flusher: Flusher | None = None
-        self._open_segments: OpenSegments | None = None
         self._allocated_bytes = 0
         self._hints: dict[int, int] = {}
         self._index: OffsetIndex | None = None
@@ -115,22 +106,6 @@ class Segment:
         return self.path(TRANSACTION_INDEX_SUFFIX)
 
     # -- the parts, loaded when first needed ----------------------------------------------------
-
-    @property
-    def handle(self) -> int:
-        self.is_used = True
-        if self._handle < 0:
-            self._handle = self.files.open(
-                self.log_path, create=not (self.is_sealed or self.size_bytes)
-            )
-            if self._open_segments is not None:
-                self._open_segments.opened(self)
-        return self._handle
-
-    def attach(self, flusher: Flusher, open_segments: OpenSegments) -> None:
-        """Share these with other segments from now on."""
-        self.flusher = flusher
-        self._open_segments = open_segments
 
     def release(self) -> None:
         """Let go of the open file and, when sealed, of the indexes; they come back when needed."""
@@ -291,32 +266,8 @@ class Segment:
     # -- reading ------------------------------------------------------------------------------
 
     def walk(self, position: int, end: int | None = None) -> Iterator[tuple[int, BatchHeader]]:
-        """(position, header) of the written batches from `position` on, up to `end`.
-
-        Raises KafkaError(CORRUPT_MESSAGE) where there is no batch, or one whose offsets cannot be
-        there (no checksum covers them). A torn last batch is given out too: compare its end with
-        `size_bytes`.
-        """
-        limit = self.size_bytes if end is None else min(end, self.size_bytes)
-        chunk, chunk_at = b"", position
-        least, most = self.base_offset, self.base_offset + OFFSET_DELTA_MAX
-        while position + HEADER_SIZE_MIN <= limit:
-            if position + HEADER_SIZE > chunk_at + len(chunk):
-                chunk_at = position
-                wanted = min(WALK_CHUNK_BYTES, self.size_bytes - position)
-                chunk = self.files.pread(self.handle, wanted, position)
-            header = parse_header(chunk, position - chunk_at)
-            last_offset = header.last_offset
-            first_offset = header.base_offset if header.magic >= MAGIC_CURRENT else last_offset
-            if not least <= first_offset <= last_offset <= most:
-                raise KafkaError(
-                    ErrorCode.CORRUPT_MESSAGE,
-                    f"{self.log_path}: offsets {first_offset} to {last_offset} at byte {position} "
-                    f"cannot be there, behind {least - 1}",
-                )
-            yield position, header
-            least = last_offset + 1
-            position += header.size_bytes
+        """(position, header) of the written batches, see `walking.walk`."""
+        return walk(self, position, end)
 
     def walk_from(self, offset: int) -> Iterator[tuple[int, BatchHeader]]:
         """`walk` from a batch at or before the one that holds `offset`, found by the index.
@@ -364,9 +315,6 @@ class Segment:
     def hint(self, offset: int) -> int | None:
         return self._hints.get(offset)
 
-    def pread(self, size_bytes: int, position: int) -> bytes:
-        return self.files.pread(self.handle, size_bytes, position)
-
     # -- changes of shape ---------------------------------------------------------------------
 
     def seal(self) -> None:
@@ -379,8 +327,7 @@ class Segment:
             self.files.truncate(self._handle, self.size_bytes)
         # Sealed indexes are read again when somebody looks something up.
         self._index = self._time_index = None
-        if self._handle >= 0 and self._open_segments is not None:
-            self._open_segments.opened(self)  # it counts among the sealed ones from now on
+        self._count_as_open()
 
     def finish_indexes(self) -> list[str]:
         """The last time entry, both index files trimmed; paths of those that were written."""
@@ -400,10 +347,7 @@ class Segment:
 
         The active segment's indexes are rebuilt after a crash.
         """
-        if self.is_sealed or self._handle < 0:
-            request.paths.append(self.log_path)
-        else:
-            request.handles.append(self._handle)
+        self.add_file_to_sync(request)
         if self.has_transaction_index:
             request.paths.append(self.transaction_index_path)
         if self.is_sealed:

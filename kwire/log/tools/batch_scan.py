@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from kwire.log.files import Files
-from kwire.log.segment.segment import HEADER_SIZE
+from kwire.log.segment.walking import HEADER_SIZE
 from kwire.protocol.errors import KafkaError
 from kwire.protocol.records import BatchHeader, check_crc, parse_header
 

@@ -4,11 +4,12 @@ synced and closed, and opened again by whoever needs them."""
 from __future__ import annotations
 
 import errno
+from functools import partial
 from typing import Any
 
 import pytest
 
-from kwire.log.directories.idle_files import IdleFiles
+from kwire.log.directories.idle_files import AGAIN_MS, IdleFiles
 from kwire.log.flushing import SyncRequest
 from kwire.log.segment.open_file_limit import ACTIVE_SHARE, OpenSegments
 from kwire.pending import Pending
@@ -113,9 +114,10 @@ class File:
 
     def __init__(self, flusher: Any = None, *, is_sealed: bool = False) -> None:
         self.is_sealed, self.is_used, self.released = is_sealed, True, 0
+        self.is_dirty, self.is_closing = True, False
         self.flusher = flusher
 
-    def add_to_sync(self, request: SyncRequest) -> None:
+    def add_file_to_sync(self, request: SyncRequest) -> None:
         request.handles.append(id(self))
 
     def release(self) -> None:
@@ -124,8 +126,8 @@ class File:
 
 def test_limits_are_parts_of_what_a_process_may_open() -> None:
     files = OpenSegments.of_descriptors(0)
-    for _ in range(2000):
-        files.opened(File())
+    for number in range(2000):
+        files.opened(File(), number)
     assert files.idle() == []
     small, told = OpenSegments.of_descriptors(160), [0]
 
@@ -134,14 +136,41 @@ def test_limits_are_parts_of_what_a_process_may_open() -> None:
 
     small.on_many = told_once_more
     active, sealed = [File() for _ in range(81)], [File(is_sealed=True) for _ in range(21)]
-    for file in active + sealed:
-        small.opened(file)
+    for file in active[:79]:
+        small.opened(file, 200)
+    assert small.has_room_for(active[79])
+    for file in active[79:] + sealed:
+        assert not small.has_room_for(active[80]) or file is active[79]
+        assert small.has_room_for(sealed[0])
+        small.opened(file, 200)
     assert told == [1]
     assert [file.released for file in sealed] == [1] + [0] * 20
     active[0].is_used = True
     assert small.idle() == active[:11]
+    assert small.idle() == active[11:22]  # the others are about to be closed
+    for file in active:
+        file.is_closing = False
     active[3].is_used = True
     assert small.idle() == [*active[:3], *active[4:12]]
+
+
+def test_the_number_of_a_descriptor_tells_when_others_have_taken_nearly_all() -> None:
+    files, told = OpenSegments.of_descriptors(160, gives_lowest=True), []
+    files.on_many = lambda: told.append(True)
+    active, sealed = File(), File(is_sealed=True)
+    files.opened(sealed, 20)
+    files.opened(active, 139)
+    assert (told, files.is_over) == ([], False)
+    files.opened(active, 140)
+    assert (told, files.is_over) == ([True], True)
+    assert not files.has_room_for(active)
+    assert not files.has_room_for(sealed)
+    assert files.idle() == [active]
+    files.admit()
+    assert sealed.released == 1
+    assert files.has_room_for(active)
+    files.refused()  # no file could be opened at all
+    assert not files.has_room_for(sealed)
 
 
 class Syncs:
@@ -157,20 +186,61 @@ class Syncs:
         return self.ends[-1]
 
 
-def test_what_is_used_or_sealed_while_it_is_synced_stays_open() -> None:
+def test_what_is_written_to_or_sealed_while_it_is_synced_stays_open() -> None:
     syncs, scheduler, files = Syncs(), ManualScheduler(), OpenSegments(active_max=32)
     IdleFiles(files, scheduler, lambda flusher, error: None, lambda: None)
     opened = [File(syncs) for _ in range(36)]
     for file in opened:
-        files.opened(file)
+        files.opened(file, 0)
     assert syncs.asked == []  # who opens one may be about to sync others by their handles
     scheduler.turn()
     picked = opened[:8]
     assert [request.handles for request in syncs.asked] == [[id(file) for file in picked]]
-    files.opened(File(syncs))
+    files.opened(File(syncs), 0)
     scheduler.turn()
-    assert len(syncs.asked) == 1  # one round after the other
-    picked[2].is_used = picked[5].is_sealed = True
+    assert len(syncs.asked) == 1  # one sweep after the other
+    went_on: list[int] = []
+    for number in (2, 7):
+        assert picked[number].is_closing
+        files.wait(picked[number], lambda number=number: went_on.append(number))  # type: ignore[misc]
+    picked[2].is_dirty = picked[5].is_sealed = True
+    picked[3].is_used = True
+    assert went_on == []
     syncs.ends[0].complete(None)
     assert [file.released for file in picked] == [1, 1, 0, 1, 1, 0, 1, 1]
     assert [file.released for file in opened[8:]] == [0] * 28
+    assert not any(file.is_closing for file in opened)
+    assert went_on[0] == 2  # who stays open goes on first
+
+
+def test_who_waits_goes_on_in_order_and_a_sweep_that_was_not_enough_is_repeated() -> None:
+    syncs, scheduler, files = Syncs(), ManualScheduler(), OpenSegments(active_max=8)
+    IdleFiles(files, scheduler, lambda flusher, error: None, lambda: None)
+    opened, others = [File(syncs) for _ in range(8)], [File(syncs) for _ in range(20)]
+    for file in opened:
+        files.opened(file, 0)
+        file.release = lambda file=file: files.closed(file)  # type: ignore[method-assign, misc]
+    went_on: list[File] = []
+
+    def go_on(file: File) -> None:
+        went_on.append(file)
+        files.opened(file, 0)
+        file.release = lambda: files.closed(file)  # type: ignore[method-assign]
+
+    for file in others:
+        assert not files.has_room_for(file)
+        files.wait(file, partial(go_on, file))
+    for _ in range(40):
+        scheduler.turn()
+        for file in opened + others:
+            file.is_used = True  # all are used all the time
+        for end in syncs.ends:
+            if not end.done:
+                end.complete(None)
+        scheduler.advance(AGAIN_MS)
+    assert went_on == others
+    assert not files.is_over
+    asked = len(syncs.asked)
+    scheduler.turn()
+    scheduler.advance(AGAIN_MS)
+    assert len(syncs.asked) == asked  # and then there is peace
