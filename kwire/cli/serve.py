@@ -305,13 +305,13 @@ def _settle_memory() -> None:
     """What the start made stays: the collector looks at it no more, and less often at the rest.
 
     Requests make no cycles; with Python's thresholds the collector took a tenth of the time of
-    small requests (measured).
+    small requests (measured). 5,000 young objects hold the loop 2 ms. There is no collection before
+    it: of 100,000 partitions it took 2.5 s and found 209 objects.
     """
     import gc
 
-    gc.collect()
     gc.freeze()
-    gc.set_threshold(20_000, 20, 50)
+    gc.set_threshold(5_000, 20, 50)
     gc.enable()
 
 
