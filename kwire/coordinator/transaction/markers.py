@@ -5,8 +5,10 @@ partitions' leaders, those of one turn of the loop and one leader in one request
 without one where this broker leads; what fails in a way that may pass is sent again to whoever
 leads then; a partition that no longer exists needs none. When all are written `on_complete` is
 called; when this coordinator has been replaced (TRANSACTION_COORDINATOR_FENCED,
-INVALID_PRODUCER_EPOCH) nothing more is sent and `on_fenced` is. Writing a marker twice is harmless,
-so a coordinator that starts anew sends all of them again.
+INVALID_PRODUCER_EPOCH) nothing more is sent and `on_fenced` is. Writing a marker twice is harmless
+before the transaction is complete, so a coordinator that starts anew sends all of them again.
+Behind that it ends the producer's next transaction, which has the same epoch up to transaction
+version 1: so a marker that is not answered yet is not sent again with others that have failed.
 """
 
 from __future__ import annotations
@@ -67,12 +69,14 @@ class LocalPartitions(Protocol):
 class _Job:
     """The markers of one transaction that are not written yet."""
 
-    __slots__ = ("coordinator_epoch", "done", "prepared", "remaining", "retry_ms")
+    __slots__ = ("coordinator_epoch", "done", "is_retrying", "prepared", "remaining", "retry_ms")
 
     def __init__(self, prepared: Prepared, coordinator_epoch: int) -> None:
         self.prepared = prepared
         self.coordinator_epoch = coordinator_epoch
-        self.remaining: dict[Partition, None] = dict.fromkeys(prepared.partitions)
+        # Whether its marker is on its way: asked for, and not answered.
+        self.remaining: dict[Partition, bool] = dict.fromkeys(prepared.partitions, False)
+        self.is_retrying = False
         self.retry_ms = RETRY_MS
         self.done = False
 
@@ -114,7 +118,7 @@ class MarkerSender:
             previous.done = True
         self._jobs[prepared.transactional_id] = job
         if job.remaining:
-            self._dispatch(job, list(job.remaining))
+            self._dispatch(job)
         else:
             self._finish(job)
 
@@ -130,10 +134,12 @@ class MarkerSender:
         if job is not None:
             job.done = True
 
-    def _dispatch(self, job: _Job, partitions: list[Partition]) -> None:
+    def _dispatch(self, job: _Job) -> None:
+        """Send what is not on its way."""
         by_leader: dict[int, list[Partition]] = {}
         leaderless = False
-        for topic, partition in partitions:
+        waiting = [where for where, is_sent in job.remaining.items() if not is_sent]
+        for topic, partition in waiting:
             if not self._leaders.exists(topic, partition):
                 job.remaining.pop((topic, partition), None)
                 continue
@@ -141,6 +147,7 @@ class MarkerSender:
             if leader is None:
                 leaderless = True
             else:
+                job.remaining[topic, partition] = True
                 by_leader.setdefault(leader, []).append((topic, partition))
         for leader, led in by_leader.items():
             self._outgoing.setdefault(leader, []).append((job, led))
@@ -188,8 +195,8 @@ class MarkerSender:
         error = done.error()
         if error is not None:
             logger.debug("markers were not taken: %s", error)
-            for job, _ in sent:
-                self._retry_later(job)
+            for job, partitions in sent:
+                self._settle(job, [(x, int(ErrorCode.NETWORK_EXCEPTION)) for x in partitions])
             return
         markers = {marker.producer_id: marker.topics for marker in done.result().markers}
         for job, partitions in sent:
@@ -215,7 +222,8 @@ class MarkerSender:
                 return
             if code in _SETTLED:
                 job.remaining.pop(partition, None)
-            else:
+            elif partition in job.remaining:
+                job.remaining[partition] = False
                 retry = True
         if retry:
             self._retry_later(job)
@@ -223,14 +231,16 @@ class MarkerSender:
             self._finish(job)
 
     def _retry_later(self, job: _Job) -> None:
-        if job.done:
+        if job.done or job.is_retrying:
             return
+        job.is_retrying = True
         delay_ms, job.retry_ms = job.retry_ms, min(job.retry_ms * 2, RETRY_MAX_MS)
         self._loop.call_at(self._loop.time() + delay_ms / 1000, lambda: self._retry(job))
 
     def _retry(self, job: _Job) -> None:
+        job.is_retrying = False
         if not job.done and not self._closed:
-            self._dispatch(job, list(job.remaining))
+            self._dispatch(job)
 
     def _finish(self, job: _Job) -> None:
         if not job.done:

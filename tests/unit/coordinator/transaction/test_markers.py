@@ -125,6 +125,33 @@ def test_only_what_was_refused_is_sent_again_and_to_the_new_leader(world: World)
     assert world.completed == [prepared]
 
 
+def test_a_marker_that_is_not_answered_is_not_sent_again_with_one_that_has_failed(
+    world: World,
+) -> None:
+    """Of two that are written the second one ends the producer's next transaction, where that has
+    begun between them: an aborted record was seen as committed."""
+    world.leaders[B0] = 3
+    prepared = world.start(A0, A1, B0)
+    assert [(node_id, asked(request)) for node_id, request, _ in world.sent] == [
+        (2, [A1]),
+        (3, [B0]),
+    ]
+    slow = world.sent[0][2]
+    for _ in range(3):
+        world.answer((B0, ErrorCode.NOT_ENOUGH_REPLICAS))
+        world.loop.advance(1000)
+    assert [(node_id, asked(request)) for node_id, request, _ in world.sent[2:]] == [(3, [B0])] * 3
+    assert [partition for partition, _ in world.written] == [A0]
+    world.answer((B0, ErrorCode.NONE))
+    world.written[0][1].complete(int(ErrorCode.NONE))
+    assert world.completed == []
+    slow.fail(KafkaError(ErrorCode.NETWORK_EXCEPTION))
+    world.loop.advance(1000)
+    assert world.sent[-1][0] == 2
+    world.answer((A1, ErrorCode.NONE))
+    assert world.completed == [prepared]
+
+
 def test_a_request_that_is_lost_is_sent_again(world: World) -> None:
     prepared = world.start(A1)
     for _ in range(3):
