@@ -46,7 +46,7 @@ def handle(
         return answer(tokens=[])
     owners = None
     if request.owners is not None:
-        owners = [f"{owner.principal_type}:{owner.principal_name}" for owner in request.owners]
+        owners = {f"{owner.principal_type}:{owner.principal_name}" for owner in request.owners}
     tokens = context.parts.metadata.image.delegation_tokens
     return answer(
         tokens=[
@@ -58,10 +58,9 @@ def handle(
     )
 
 
-def _is_of(token: DelegationTokenImage, principals: list[str]) -> bool:
+def _is_of(token: DelegationTokenImage, principals: set[str]) -> bool:
     """Asked for tokens of principals, one gets also those that they asked for or may renew."""
-    named = (token.owner, token.requester, *token.renewers)
-    return any(principal in named for principal in principals)
+    return not principals.isdisjoint((token.owner, token.requester, *token.renewers))
 
 
 def _may_see(context: RequestContext, token: DelegationTokenImage) -> bool:

@@ -28,14 +28,16 @@ def handle(
     else:
         counts = dict.fromkeys((user for _, user in sorted(scram)), 1)
     answer = m.DescribeUserScramCredentialsResponse
+    credentials: dict[str, list[m.DescribeUserScramCredentialsResponse.CredentialInfo]] = {}
+    for (mechanism, user), credential in sorted(scram.items()):
+        if user in counts:
+            credentials.setdefault(user, []).append(
+                answer.CredentialInfo(mechanism=mechanism, iterations=credential.iterations)
+            )
     results = []
     for user, count in counts.items():
         result = answer.DescribeUserScramCredentialsResult(user=user)
-        infos = [
-            answer.CredentialInfo(mechanism=mechanism, iterations=credential.iterations)
-            for (mechanism, name), credential in sorted(scram.items())
-            if name == user
-        ]
+        infos = credentials.get(user)
         if count > 1:
             result.error_code = int(ErrorCode.DUPLICATE_RESOURCE)
             result.error_message = (

@@ -20,6 +20,7 @@ from kwire.protocol.api_keys import API_KEYS
 from kwire.protocol.errors import ErrorCode, KafkaError, MalformedError
 from kwire.protocol.structs import Message, Request
 from kwire.security.acl import Operation, ResourceType
+from kwire.security.acls.hosts import address_text
 from kwire.security.requirements import Checked, Requires
 from kwire.server.context import RequestContext
 
@@ -134,4 +135,4 @@ def _host(address: bytes) -> str:
     if len(data) not in (4, 16):
         raise KafkaError(ErrorCode.INVALID_REQUEST)
     family = socket.AF_INET if len(data) == 4 else socket.AF_INET6
-    return f"/{socket.inet_ntop(family, data)}"
+    return f"/{address_text(socket.inet_ntop(family, data))}"

@@ -38,12 +38,12 @@ def handle(
     except KafkaError as error:
         return m.ListTransactionsResponse(error_code=int(error.code))
     unknown = [name for name in dict.fromkeys(request.state_filters) if name not in BY_TEXT]
-    states = tuple(BY_TEXT[name] for name in request.state_filters if name in BY_TEXT)
+    states = frozenset(BY_TEXT[name] for name in request.state_filters if name in BY_TEXT)
     response = m.ListTransactionsResponse(unknown_state_filters=unknown)
     if unknown and not states:
         return response
     wanted = ListFilter(
-        states, tuple(request.producer_id_filters), request.duration_filter, matches
+        states, frozenset(request.producer_id_filters), request.duration_filter, matches
     )
     pendings = context.parts.coordinators.transactions.list_transactions(wanted)
     return after(gather(pendings), lambda done: _answer(context, response, done.result()))

@@ -143,7 +143,8 @@ class Gate:
 
     def _refused(self, scope: Scope) -> JSONResponse | None:
         head_bytes = len(scope["raw_path"]) + len(scope["query_string"])
-        head_bytes += sum(len(name) + len(value) for name, value in scope["headers"])
+        between = len(b": \r\n")
+        head_bytes += sum(len(name) + len(value) + between for name, value in scope["headers"])
         if head_bytes > HEAD_BYTES_MAX:
             return refusal(431, f"the head is over {HEAD_BYTES_MAX} bytes")
         if scope["http_version"] not in VERSIONS:

@@ -22,6 +22,7 @@ from kwire.pending import Pending
 from kwire.protocol.errors import EncodeError, MalformedError
 from kwire.protocol.frame import encode_answer, parse_request_header
 from kwire.protocol.structs import Parts
+from kwire.security.acls.hosts import address_text
 from kwire.server.bound_connection import BoundConnection
 from kwire.server.connection_setup import ConnectionSetup, hands_to_kernel
 from kwire.server.context import DISCONNECT, NO_REPLY, RequestContext, Response
@@ -94,7 +95,7 @@ class BrokerConnection(BoundConnection):
     def opened(self) -> None:
         address = self.transport.get_extra_info("peername")
         if isinstance(address, tuple) and len(address) >= 2:
-            self.client_host, self.client_port = f"/{address[0]}", address[1]
+            self.client_host, self.client_port = f"/{address_text(address[0])}", address[1]
         self.transport.set_write_buffer_limits(high=REPLY_BYTES_HIGH, low=REPLY_BYTES_LOW)
         self.sends_files = hands_to_kernel(self.transport)
         self.last_active_s = self.opened_s = self._loop.time()

@@ -33,6 +33,7 @@ class Counted(Protocol):
 
     transport: asyncio.Transport
     principal: str
+    is_authenticated: bool
     bytes_stored: int
 
 
@@ -53,31 +54,58 @@ def bytes_moved(transport: asyncio.BaseTransport) -> tuple[int, int]:
 
 class PrincipalTraffic:
     """The sums of one listener: [received, sent, stored] by principal, of connections that have
-    ended; `moved` adds those that are open."""
+    ended; `moved` adds those that are open. No sum ever falls: they are shown as counters."""
 
     def __init__(self) -> None:
         self._ended: dict[str, list[int]] = {}
+        self._named: dict[str, None] = {}
+        """The principals that have a sum of their own, for good."""
+        self._readings: list[_Reading] = []
 
     def closed(self, connection: Counted) -> None:
         """The connection has ended; its socket is still there."""
-        received, sent = bytes_moved(connection.transport)
-        _add(self._ended, connection.principal, received, sent, connection.bytes_stored)
+        moved = bytes_moved(connection.transport)
+        for reading in self._readings:
+            reading.ended[connection] = moved
+        self._add(self._ended, connection, moved)
 
     def moved(self, connections: Iterable[Counted]) -> Iterator[dict[str, list[int]] | None]:
         """None after each of the open connections, so that the loop may do other work; then the
-        sums with them."""
+        sums with them. One that has not authenticated yet is left out: what it has moved will be
+        somebody else's."""
         sums = {principal: list(values) for principal, values in self._ended.items()}
-        for connection in connections:
-            received, sent = bytes_moved(connection.transport)
-            _add(sums, connection.principal, received, sent, connection.bytes_stored)
-            yield None
+        reading = _Reading()
+        self._readings.append(reading)
+        try:
+            for connection in connections:
+                moved = reading.ended.get(connection)
+                if moved is None and connection.is_authenticated:
+                    moved = bytes_moved(connection.transport)
+                if moved is not None:
+                    self._add(sums, connection, moved)
+                yield None
+        finally:
+            self._readings.remove(reading)
         yield sums
 
+    def _add(self, sums: dict[str, list[int]], connection: Counted, moved: tuple[int, int]) -> None:
+        principal = connection.principal
+        if principal not in self._named:
+            if len(self._named) < PRINCIPALS_MAX:
+                self._named[principal] = None
+            else:
+                principal = OTHERS
+        values = sums.setdefault(principal, [0, 0, 0])
+        values[0] += moved[0]
+        values[1] += moved[1]
+        values[2] += connection.bytes_stored
 
-def _add(sums: dict[str, list[int]], principal: str, received: int, sent: int, stored: int) -> None:
-    if principal not in sums and len(sums) >= PRINCIPALS_MAX:
-        principal = OTHERS
-    values = sums.setdefault(principal, [0, 0, 0])
-    values[0] += received
-    values[1] += sent
-    values[2] += stored
+
+class _Reading:
+    """Sums that are being made: what connections that ended meanwhile have moved. Their sockets
+    tell nothing any more, and the sums of those that ended were taken before."""
+
+    __slots__ = ("ended",)
+
+    def __init__(self) -> None:
+        self.ended: dict[Counted, tuple[int, int]] = {}

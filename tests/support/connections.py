@@ -22,14 +22,15 @@ from tests.support.parts import made_parts
 class RecordingTransport:
     """Keeps what is written; reading and closing are flags."""
 
-    def __init__(self) -> None:
+    def __init__(self, peer: tuple[Any, ...] = ("127.0.0.1", 12345)) -> None:
+        self.peer = peer
         self.written = bytearray()
         self.reading = True
         self.closed = False
         self.limits: tuple[int, int] = (0, 0)
 
     def get_extra_info(self, name: str) -> Any:
-        return ("127.0.0.1", 12345) if name == "peername" else None
+        return self.peer if name == "peername" else None
 
     def set_write_buffer_limits(self, high: int, low: int) -> None:
         self.limits = (high, low)

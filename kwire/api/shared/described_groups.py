@@ -50,8 +50,11 @@ Refused = Callable[[str, ErrorCode, str | None], G]
 
 def told_apart(context: RequestContext, group_ids: Sequence[str]) -> tuple[list[str], list[str]]:
     """-> (those that may be described, those that may not)."""
-    denied = [group_id for group_id in group_ids if not context.allows(DESCRIBE_GROUP, group_id)]
-    return [group_id for group_id in group_ids if group_id not in denied], denied
+    allowed: list[str] = []
+    denied: list[str] = []
+    for group_id in group_ids:
+        (allowed if context.allows(DESCRIBE_GROUP, group_id) else denied).append(group_id)
+    return allowed, denied
 
 
 def shown(

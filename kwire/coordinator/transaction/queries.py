@@ -13,10 +13,10 @@ from kwire.protocol.errors import ErrorCode
 
 
 class ListFilter(NamedTuple):
-    """What ListTransactions asks for; empty tuples, -1 and None let everything through."""
+    """What ListTransactions asks for; empty sets, -1 and None let everything through."""
 
-    states: tuple[TransactionState, ...] = ()
-    producer_ids: tuple[int, ...] = ()
+    states: frozenset[TransactionState] = frozenset()
+    producer_ids: frozenset[int] = frozenset()
     duration_ms: int = -1
     matches: Callable[[str], bool] | None = None
 

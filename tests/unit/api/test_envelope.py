@@ -84,6 +84,21 @@ def test_the_inner_request_is_executed_in_its_clients_name(node: FakeNode) -> No
     assert (correlation_id, inner) == (99, m.CreateTopicsResponse())
 
 
+@pytest.mark.parametrize(
+    ("address", "host"),
+    [
+        (bytes([192, 0, 2, 7]), "/192.0.2.7"),
+        (bytes(15) + b"\1", "/0:0:0:0:0:0:0:1"),
+        (bytes(10) + b"\xff\xff" + bytes([192, 0, 2, 7]), "/192.0.2.7"),
+    ],
+)
+def test_a_forwarded_address_is_written_as_java_does(
+    node: FakeNode, address: bytes, host: str
+) -> None:
+    api.handle(broker_context(node), wrapped(client_host_address=address))
+    assert node.asked[0][1].client_host == host
+
+
 def refused(node: FakeNode, request: Any) -> ErrorCode:
     with pytest.raises(KafkaError) as error:
         api.handle(broker_context(node), request)

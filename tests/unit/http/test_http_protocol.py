@@ -250,3 +250,20 @@ def test_a_body_that_is_packed_is_refused_by_its_header(coding: str) -> None:
         assert not raised
 
     asyncio.run(inner())
+
+
+@pytest.mark.parametrize(("count", "status"), [(4000, b"200"), (7000, b"431")])
+def test_what_stands_between_headers_counts_for_the_size_of_a_head(
+    count: int, status: bytes
+) -> None:
+    """Thousands of short headers were twice as many bytes as a head may have."""
+
+    async def inner() -> None:
+        echo = Echo()
+        echo.begun = 1
+        echo.may_answer.set()
+        found, raised = await half_closed(echo, asked("/", b"", "\r\n".join(["a: b"] * count)))
+        assert found.startswith(b"HTTP/1.1 " + status), found[:200]
+        assert not raised
+
+    asyncio.run(inner())

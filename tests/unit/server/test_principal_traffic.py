@@ -23,6 +23,7 @@ class Transport(asyncio.Transport):
 
 class Connection:
     def __init__(self, principal: str, stored: int, of: socket.socket | None = None) -> None:
+        self.is_authenticated = True
         self.principal = principal
         self.bytes_stored = stored
         self.transport: Any = Transport(of)
@@ -62,6 +63,52 @@ def test_what_ended_counts_on() -> None:
     found = sums(traffic, Connection("User:a", 5), Connection("User:c", 7))
     assert found == {"User:a": [0, 0, 15], "User:b": [0, 0, 1], "User:c": [0, 0, 7]}
     assert sums(traffic) == {"User:a": [0, 0, 10], "User:b": [0, 0, 1]}
+
+
+@pytest.mark.skipif(not hasattr(socket, "TCP_INFO"), reason="the kernel does not tell")
+def test_what_ends_while_it_is_read_counts() -> None:
+    """All of it is read in several turns of the loop."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        client = socket.create_connection(server.getsockname())
+        accepted, _ = server.accept()
+        with client:
+            client.sendall(b"x" * 50)
+            assert len(accepted.recv(50)) == 50
+            traffic = PrincipalTraffic()
+            ends = Connection("User:a", 5, accepted)
+            stays = Connection("User:b", 1)
+            reading = traffic.moved([stays, ends])
+            next(reading)
+            traffic.closed(ends)
+            accepted.close()
+            *_, found = reading
+    assert found == {"User:a": [50, 0, 5], "User:b": [0, 0, 1]}
+    assert sums(traffic) == {"User:a": [50, 0, 5]}
+
+
+def test_who_has_not_authenticated_yet_is_nobody_s() -> None:
+    """Its bytes would be another's later, and a counter would go back."""
+    traffic = PrincipalTraffic()
+    comes = Connection("User:ANONYMOUS", 5)
+    comes.is_authenticated = False
+    assert sums(traffic, comes) == {}
+    comes.principal, comes.is_authenticated = "User:a", True
+    assert sums(traffic, comes) == {"User:a": [0, 0, 5]}
+    refused = Connection("User:ANONYMOUS", 7)
+    refused.is_authenticated = False
+    traffic.closed(refused)
+    assert sums(traffic, comes) == {"User:ANONYMOUS": [0, 0, 7], "User:a": [0, 0, 5]}
+
+
+def test_who_was_one_of_the_others_stays_it() -> None:
+    traffic = PrincipalTraffic()
+    for at in range(PRINCIPALS_MAX - 1):
+        traffic.closed(Connection(f"User:{at}", 1))
+    first, second = Connection("User:first", 10), Connection("User:second", 20)
+    assert sums(traffic, first, second)[OTHERS] == [0, 0, 20]
+    traffic.closed(second)
+    found = sums(traffic, first)
+    assert (found["User:first"], found[OTHERS]) == ([0, 0, 10], [0, 0, 20])
 
 
 def test_principals_are_bounded() -> None:

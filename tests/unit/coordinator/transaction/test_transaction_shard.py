@@ -412,8 +412,8 @@ def test_queries_show_and_filter() -> None:
         return [one.transactional_id for one in found]
 
     assert names() == ["a", "b"]
-    assert names(states=(State.EMPTY,)) == ["b"]
-    assert names(producer_ids=(pid,)) == ["a"]
+    assert names(states=frozenset({State.EMPTY})) == ["b"]
+    assert names(producer_ids=frozenset({pid})) == ["a"]
     assert names(matches=lambda tid: tid == "b") == ["b"]
 
 
