@@ -195,11 +195,14 @@ class Faults:
 
     def may_stop(self, node_id: int) -> bool:
         """Whether this process runs and may be told to stop: before it has heard of its
-        registration the controller takes that for an end without order."""
+        registration the controller takes that for an end without order, and so it does where
+        nothing could be written of the order."""
         if not self.cluster.is_up(node_id):
             return False
-        node = self.cluster.nodes[node_id]
-        return self.cluster.is_registered(node) or self.may_kill(node_id)
+        node, disk = self.cluster.nodes[node_id], self.cluster.hosts[node_id].disk
+        is_told = self.cluster.is_registered(node)
+        can_note_it = disk.fault is None and disk.capacity_bytes is None
+        return (is_told and can_note_it) or self.may_kill(node_id)
 
     async def frozen(self, node_id: int, low: float = 0.3, high: float = 6.0) -> None:
         """A process that does nothing for a while and knows nothing of it."""

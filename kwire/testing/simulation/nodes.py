@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from kwire.config import BrokerConfig
 from kwire.kraft.formatting.log_directories import FormatOptions, format_directories
+from kwire.log.directories.identity_files import CLEAN_SHUTDOWN
 from kwire.node.node import Node, StartError
 from kwire.protocol import uuids
 from kwire.testing.simulation.host import SimulatedHost
@@ -172,9 +173,13 @@ class SimulatedNodes:
         finally:
             if self.lives[node_id] == life and self.nodes.pop(node_id, None) is not None:
                 self.hosts[node_id].crash(power_loss=False)
-                if not task.done() or not self.is_registered(node):
+                if not task.done() or not self.is_registered(node) or not self._is_clean(node_id):
                     self.killed[node_id] = True
                 self.simulation.record(f"n{node_id}", "stopped")
+
+    def _is_clean(self, node_id: int) -> bool:
+        """Whether a stop could note that it was in order."""
+        return self.hosts[node_id].disk.exists(f"/data/{CLEAN_SHUTDOWN}")
 
     # -- looking at it
 
