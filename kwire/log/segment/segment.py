@@ -365,6 +365,7 @@ class Segment(LogFile):
         for table in (self.index, self.time_index):
             table.entries_max = self._index_size_bytes // table.entry_size
         self.is_sealed = False  # only now: what fails before is done again
+        self._count_as_open()
         self.is_full = self.index.is_full or self.time_index.is_full
 
     def truncate_to(self, offset: int, position: int) -> None:

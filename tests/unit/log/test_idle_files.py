@@ -9,9 +9,13 @@ from typing import Any
 
 import pytest
 
+from kwire.clock import SeededRandom
 from kwire.log.directories.idle_files import AGAIN_MS, IdleFiles
-from kwire.log.flushing import SyncRequest
+from kwire.log.flushing import Flusher, SyncRequest
+from kwire.log.partition.config import LogConfig
+from kwire.log.scheduling import ImmediateScheduler
 from kwire.log.segment.open_file_limit import ACTIVE_SHARE, OpenSegments
+from kwire.log.segment.segment import Segment
 from kwire.pending import Pending
 from kwire.testing.simulation.disk import SimulatedDisk
 from tests.support.logs import ManualScheduler, client_batch, read_all
@@ -107,6 +111,20 @@ def test_a_file_that_is_gone_is_not_made_anew(node: Node) -> None:
     node.scheduler.turn()
     assert closed.error is not None
     assert not node.disk.exists(f"{closed.directory}/{0:020}.log")
+
+
+def test_a_segment_that_is_the_active_one_again_counts_as_such() -> None:
+    """After a truncation into it."""
+    disk, files = SimulatedDisk(SeededRandom(1)), OpenSegments(active_max=1)
+    disk.make_directory("/log")
+    segment = Segment(disk, "/log", 0, LogConfig())
+    segment.attach(Flusher(disk, ImmediateScheduler()), files)
+    segment.create()
+    assert files.is_full
+    segment.seal()
+    assert not files.is_full
+    segment.reopen(LogConfig())
+    assert files.is_full
 
 
 class File:
