@@ -114,6 +114,8 @@ class AuditFile:
             there = os.stat(self.path)
         except FileNotFoundError:
             return True
+        except OSError:  # its directory may not be looked into any more: the open file is there
+            return False
         ours = os.fstat(self._descriptor)
         return (there.st_dev, there.st_ino) != (ours.st_dev, ours.st_ino)
 

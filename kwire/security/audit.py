@@ -31,6 +31,8 @@ TOPIC_DELETION: Final = "topic_deletion"
 LEFT_OUT: Final = "left_out"
 EVENTS = (DENIED, AUTHENTICATION_FAILURE, ACL_CHANGE, CONFIG_CHANGE, TOPIC_DELETION)
 """What can be asked for."""
+CHANGES = (ACL_CHANGE, CONFIG_CHANGE, TOPIC_DELETION)
+"""Of who has the right to. The others anybody can cause, as often as he likes."""
 TEXT_MAX = 512
 NAMES_MAX = 100
 SECOND_MS = 1000
@@ -60,21 +62,23 @@ def _cut(text: str) -> str:
 
 
 class LineRate:
-    """At most so many lines a second; what is beyond is counted, by event."""
+    """At most so many lines a second of changes, and as many of all others, so that nobody hides a
+    change behind what he is denied. What is beyond is counted, by event."""
 
     def __init__(self, lines_max: int) -> None:
         self._lines_max = lines_max
         self._second = -1
-        self._lines = 0
+        self._lines = {True: 0, False: 0}  # of changes, of others
         self._left_out: dict[str, int] = {}
 
     def admits(self, event: str, now_ms: int) -> bool:
         """Whether an event may be written; one that may not is counted."""
         second = now_ms // SECOND_MS
         if second != self._second:
-            self._second, self._lines = second, 0
-        self._lines += 1
-        if self._lines <= self._lines_max:
+            self._second, self._lines = second, {True: 0, False: 0}
+        is_change = event in CHANGES
+        self._lines[is_change] += 1
+        if self._lines[is_change] <= self._lines_max:
             return True
         self.leave_out(event)
         return False

@@ -34,6 +34,18 @@ def test_a_file_that_cannot_be_opened_anew_closes_no_file_of_others(tmp_path: Pa
         os.close(descriptor)
 
 
+def test_a_file_that_cannot_be_looked_up_any_more_is_written_on(tmp_path: Path) -> None:
+    """Its descriptor is open: no line is lost for it."""
+    there, away = tmp_path / "there", tmp_path / "away"
+    there.mkdir()
+    file = AuditFile(str(there / "audit.log"))
+    file.open()
+    there.rename(away)
+    there.write_text("is no directory")
+    file.write("one\n")
+    assert (away / "audit.log").read_text() == "one\n"
+
+
 def test_a_line_that_a_full_disk_has_cut_spoils_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

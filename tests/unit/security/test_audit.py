@@ -38,10 +38,19 @@ def test_lines_of_a_second_are_bounded_and_the_others_counted() -> None:
     rate = audit.LineRate(2)
     admitted = [rate.admits(audit.DENIED, 1000) for _ in range(5)]
     assert admitted == [True, True, False, False, False]
-    assert not rate.admits(audit.ACL_CHANGE, 1999)
+    assert not rate.admits(audit.AUTHENTICATION_FAILURE, 1999)
     assert rate.admits(audit.DENIED, 2000)
-    assert rate.take_left_out() == {"denied": 3, "acl_change": 1}
+    assert rate.take_left_out() == {"denied": 3, "authentication_failure": 1}
     assert not rate.has_left_out
+
+
+def test_nobody_hides_a_change_behind_what_he_is_denied() -> None:
+    rate = audit.LineRate(2)
+    for _ in range(5):
+        rate.admits(audit.DENIED, 1000)
+    admitted = [rate.admits(event, 1999) for event in audit.CHANGES]
+    assert admitted == [True, True, False]
+    assert rate.take_left_out() == {"denied": 3, "topic_deletion": 1}
 
 
 DELETE = m.DeleteTopicsResponse.DeletableTopicResult
